@@ -1,8 +1,11 @@
 //! `info process`: what the kernel reports about the target.
 
 use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
-use crate::kernel::Name;
+use crate::inspect;
+use crate::inspect::unmerged::{self, Difference};
+use crate::kernel::smaps::vm_flag_meaning;
 use crate::kernel::status::ResourceLimit;
+use crate::kernel::{Name, Region};
 use crate::lang::parser::{Parsed, Tokens};
 use crate::process::Target;
 use crate::render::text::Text;
@@ -25,7 +28,8 @@ impl Command for InfoProcess {
         summary: "show the facts that the kernel reports about the process",
         text: "\
 Shows the name, executable, command line, parent, threads, user and tracer of the process, and the number of its mappings. \
-With more of them than vm.max_map_count, mmap(2) and mprotect(2) fail with ENOMEM. So they do at the limits of \
+With more of them than vm.max_map_count, mmap(2) and mprotect(2) fail with ENOMEM. If half of that is used, a line counts \
+the neighbours that the kernel does not merge, by what they differ in. The two calls also fail at the limits of \
 setrlimit(2) (`ulimit`): RLIMIT_AS and RLIMIT_DATA are shown if they are set, RLIMIT_STACK and RLIMIT_MEMLOCK if half is used. Then shows the memory fields of /proc/PID/status, each \
 with its meaning.",
         examples: &[example("info process", "show the attached process")],
@@ -49,6 +53,7 @@ with its meaning.",
             MemoryField { name, bytes, meaning }
         });
         let memory: Vec<MemoryField> = memory.collect();
+        let (mappings, unmerged) = mappings(&target, context.sink)?;
         let report = ProcessReport {
             pid: status.pid,
             parent: status.parent,
@@ -64,8 +69,9 @@ with its meaning.",
             pointer_bytes: layout.pointer_bytes,
             limits: limits(&target, &memory),
             memory,
-            mappings: mappings(&target, context.sink)?,
+            mappings,
             most_mappings: target.machine.most_mappings().map_err(Reason::from),
+            unmerged,
             frames_hidden: target.process.has_page_map().then(|| target.process.are_frames_hidden()),
         };
         context.sink.emit(&report)?;
@@ -73,14 +79,58 @@ with its meaning.",
     }
 }
 
+/// Differences of neighbours that are shown after the most frequent one.
+const SHOWN_DIFFERENCES: usize = 3;
+
 /// The names of pages that are in the list of regions, and are no mappings.
 const GATES: [&[u8]; 2] = [b"[vsyscall]", b"[vectors]"];
 
-/// Its mappings, as `vm.max_map_count` counts them: the page that x86 and 32-bit ARM kernels give every process outside
-/// of its memory is none (`get_gate_vma` in arch/).
-fn mappings(target: &Target, sink: &mut dyn Sink) -> Result<u64, Error> {
-    let regions = target.process.regions_within(&mut sink.budget())?;
-    Ok(regions.iter().filter(|region| !GATES.contains(&region.name.as_bytes())).count() as u64)
+/// Its mappings, as `vm.max_map_count` counts them, and where half of that is used, in what neighbours differ.
+fn mappings(target: &Target, sink: &mut dyn Sink) -> Result<(u64, Fact<Vec<UnmergedPairs>>), Error> {
+    let mut budget = sink.budget();
+    let regions = target.process.regions_within(&mut budget)?;
+    let mapped: Vec<&Region> = counted_regions(&regions).collect();
+    let count = mapped.len() as u64;
+    if used_limit(target, count).is_none() {
+        return Ok((count, Ok(Vec::new())));
+    }
+    let pairs = |(differ_in, pairs): (Vec<Difference>, u64)| UnmergedPairs {
+        pairs,
+        differ_in: differ_in.into_iter().map(in_words).collect::<Vec<_>>().join(" and "),
+    };
+    match unmerged::differences(&target.process, &mapped, &mut budget) {
+        Ok(found) => Ok((count, Ok(found.into_iter().map(pairs).collect()))),
+        Err(inspect::Error::Target(why)) => Ok((count, Err(why.into()))),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The regions that `vm.max_map_count` counts: the page that x86 and 32-bit ARM kernels give every process outside of
+/// its memory is none of them (`get_gate_vma` in arch/).
+pub(super) fn counted_regions<'a>(regions: impl IntoIterator<Item = &'a Region>) -> impl Iterator<Item = &'a Region> {
+    regions.into_iter().filter(|region| !GATES.contains(&region.name.as_bytes()))
+}
+
+/// `vm.max_map_count`, if half of it is used.
+pub(super) fn used_limit(target: &Target, mappings: u64) -> Option<u64> {
+    target.machine.most_mappings().ok().filter(|most| mappings >= most / 2)
+}
+
+fn in_words(difference: Difference) -> String {
+    match difference {
+        Difference::Gap => "place (free addresses are between them)",
+        Difference::Protection => "protection",
+        Difference::File => "file",
+        Difference::Offset => "offset in the file",
+        Difference::Name => "name (prctl)",
+        Difference::Flag(code) => return format!("flag `{code}` ({})", vm_flag_meaning(code)),
+        Difference::UnknownFlag => "a flag that is unknown to pmdb",
+        Difference::ProtectionKey => "protection key",
+        Difference::Policy => "memory policy (NUMA)",
+        Difference::Kind => "nothing, but the kernel merges no mappings of their kind",
+        Difference::Hidden => "nothing that /proc shows (each was written before they were neighbours, or was moved)",
+    }
+    .to_owned()
 }
 
 /// The limits at which the kernel refuses memory, but for those that are not set.
@@ -151,8 +201,20 @@ record! {
         mappings: u64,
         /// `vm.max_map_count`: with more mappings than this, mmap(2) and mprotect(2) fail with ENOMEM.
         most_mappings: Fact<u64>,
+        /// In what neighbouring mappings differ, so that the kernel does not merge them, the most frequent first; empty
+        /// if less than half of the limit is used.
+        unmerged: Fact<Vec<UnmergedPairs>>,
         /// Whether frame numbers are hidden; `null` in a core file without a page map.
         frames_hidden: Option<bool>,
+    }
+
+    /// Pairs of neighbouring mappings that differ in the same.
+    #[derive(Eq)]
+    pub struct UnmergedPairs {
+        /// Their number.
+        pairs: u64,
+        /// In words, joined by `and`: `protection`.
+        differ_in: String,
     }
 
     /// A limit of `/proc/PID/limits`.
@@ -225,6 +287,7 @@ fn write_block(lines: &mut Lines, process: &ProcessReport) {
     if let Ok(most) = process.most_mappings {
         line.plain(format!("; vm.max_map_count is {}", count(most)));
     }
+    write_unmerged(lines, process);
     let mut label = "limits";
     for limit in process.limits.iter().filter(|limit| limit.is_near()) {
         let line = lines.field(label);
@@ -248,6 +311,21 @@ fn write_block(lines: &mut Lines, process: &ProcessReport) {
             .indent_at(34)
             .prose(Role::Dim, memory.meaning);
         label = "";
+    }
+}
+
+/// In what neighbouring mappings differ.
+fn write_unmerged(lines: &mut Lines, process: &ProcessReport) {
+    if let Ok([first, rest @ ..]) = process.unmerged.as_deref() {
+        let differ = if first.pairs == 1 { "differs" } else { "differ" };
+        let mut words = format!("{} of neighbours {differ} in {}", counted(first.pairs, "pair"), first.differ_in);
+        let (shown, others) = rest.split_at(rest.len().min(SHOWN_DIFFERENCES));
+        words.extend(shown.iter().map(|pairs| format!(", {} in {}", count(pairs.pairs), pairs.differ_in)));
+        if !others.is_empty() {
+            let others = others.iter().map(|pairs| pairs.pairs).sum();
+            words.push_str(&format!(", {} in other ways", count(others)));
+        }
+        lines.field("").prose(Role::Plain, words);
     }
 }
 
@@ -283,8 +361,12 @@ pub(in crate::command) mod samples {
                 LimitField { name: "RLIMIT_STACK".into(), bytes: 8 << 20, field: "VmStk", used: 132 << 10 },
                 LimitField { name: "RLIMIT_MEMLOCK".into(), bytes: 64 << 10, field: "VmLck", used: 64 << 10 },
             ],
-            mappings: 240,
+            mappings: 60_000,
             most_mappings: Ok(65_530),
+            unmerged: Ok(vec![
+                UnmergedPairs { pairs: 59_000, differ_in: "protection".into() },
+                UnmergedPairs { pairs: 900, differ_in: "flag `dc` (not copied by fork)".into() },
+            ]),
             frames_hidden: Some(true),
         }
     }

@@ -11,11 +11,11 @@ use crate::kernel::smaps::Smaps;
 use crate::kernel::words::worded;
 use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, filter, one_of, part_of_name, silent_word, word};
 use crate::lang::{self, FilterExpression, FilterField as _, RegionField, Spanned, display};
-use crate::process;
+use crate::process::{self, Target};
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
 use crate::render::text::pages::{remarks, total};
-use crate::render::units::{counted, percent, size};
+use crate::render::units::{count, counted, percent, size};
 use crate::render::{Record, Sink};
 use crate::report::record::record;
 use crate::report::{Declared, RegionReport, Shape, Stopped};
@@ -212,6 +212,7 @@ The mark (deleted) after a name means that the file was deleted. A file whose ow
             undecided,
         };
         finish(&summary, stopped, context.sink)?;
+        note_limit(&target, &space, context.sink)?;
         Ok(Flow::Done)
     }
 }
@@ -256,6 +257,14 @@ impl Named {
             Named::Part(part) => viewed.region.name.to_string().contains(part.as_str()),
         }
     }
+}
+
+/// Leads to the reasons why there are so many regions, if there may be few more.
+fn note_limit(target: &Target, space: &AddressSpace, sink: &mut dyn Sink) -> Result<(), Stopped> {
+    let mappings = super::process::counted_regions(space.regions()).count() as u64;
+    let Some(most) = super::process::used_limit(target, mappings) else { return Ok(()) };
+    let used = format!("{} of {} mappings (vm.max_map_count)", count(mappings), count(most));
+    sink.note(format!("the process has {used}; `info process` shows why they are not merged"))
 }
 
 /// Cores of other programs do not have all fields of maps.

@@ -100,6 +100,8 @@ mod sweep;
 mod table_entry;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "cli")]
+pub(crate) mod unmerged;
 mod watch;
 pub mod who;
 

@@ -34,22 +34,26 @@ pub enum PolicyNodes {
     Only(NodeList),
 }
 
-/// The policy of the region that begins at `start`, by numa_maps; `None` if it is not listed, or not understood.
-///
-/// A line begins with an address and a policy: `7f0000000000 bind=static:0-1 anon=3 …` (`mpol_to_str` in
-/// mm/mempolicy.c). The nodes of a relative policy are counted among those that the process may use.
+/// The policy of the region that begins at `start`, by numa_maps; `None` if it is not listed, or not understood. The
+/// nodes of a relative policy are counted among those that the process may use.
 pub fn policy(bytes: &[u8], start: VirtualAddress) -> Option<PolicyNodes> {
-    let mut lines = text::lines(bytes).map(|line| line.bytes);
-    let policy = lines.find_map(|line| {
-        let mut fields = text::fields(line);
-        let at: u64 = text::hexadecimal(fields.next()?)?;
-        (at == start.get()).then(|| fields.next())
-    })??;
+    let (_, policy) = policies(bytes).find(|&(at, _)| at == start)?;
     let Some(bound) = policy.strip_prefix(b"bind") else {
         return Some(PolicyNodes::Any);
     };
     let nodes = bound.strip_prefix(b"=static:").or_else(|| bound.strip_prefix(b":"))?;
     NodeList::parse(nodes).map(PolicyNodes::Only)
+}
+
+/// The first address of each region and its policy, by numa_maps.
+///
+/// A line begins with them: `7f0000000000 bind=static:0-1 anon=3 …` (`mpol_to_str` in mm/mempolicy.c).
+pub(crate) fn policies(bytes: &[u8]) -> impl Iterator<Item = (VirtualAddress, &[u8])> {
+    text::lines(bytes).filter_map(|line| {
+        let mut fields = text::fields(line.bytes);
+        let at = text::hexadecimal(fields.next()?)?;
+        Some((VirtualAddress::new(at), fields.next()?))
+    })
 }
 
 #[cfg(test)]

@@ -13,6 +13,8 @@ use crate::kernel::text::BadLine;
 use crate::kernel::{AddressRange, Name, PageMapEntry, VirtualAddress, WordFile};
 use crate::source::{Answer, File, List, Probe, Query, Source, as_words};
 use procfs::FromRead;
+#[cfg(feature = "cli")]
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// How long the query for a running thread is repeated. In unit tests nothing changes meanwhile.
@@ -104,6 +106,13 @@ impl Process {
             PolicyNodes::Only(nodes) => nodes.contains(node),
         };
         Some(by_policy && status.allowed_nodes?.contains(node))
+    }
+
+    /// The memory policy of each region, by its first address, as `/proc/PID/numa_maps` has it.
+    #[cfg(feature = "cli")]
+    pub(crate) fn policies(&self) -> Result<BTreeMap<VirtualAddress, Vec<u8>>> {
+        let text = self.source().fetch(File::NumaMaps)?;
+        Ok(numa::policies(&text).map(|(start, policy)| (start, policy.to_vec())).collect())
     }
 
     /// Whether transparent huge pages are not switched off for it (PR_SET_THP_DISABLE); `None` before Linux 5.0.

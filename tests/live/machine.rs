@@ -2,8 +2,8 @@
 
 use super::Test;
 use super::account::command::{of_type, records};
-use super::puppet::Puppet;
-use super::support::{self, Numbers, skip};
+use super::puppet::{Puppet, answer};
+use super::support::{self, Numbers, page_bytes, skip};
 use pmdb::kernel::{FrameNumber, PageFlags, WordFile};
 use pmdb::process::Error;
 use std::fs::File;
@@ -17,7 +17,94 @@ pub const TESTS: &[Test] = &[
     ("machine::flags_of_private_memory_are_believable", flags_of_private_memory_are_believable),
     ("machine::version_and_configuration", version_and_configuration),
     ("machine::mappings_and_their_limit", mappings_and_their_limit),
+    ("machine::why_neighbours_are_not_merged", why_neighbours_are_not_merged),
 ];
+
+/// Makes a mapping of every second page: by its protection, by its name, by MADV_DONTFORK, or by writing to it before
+/// its neighbours are mapped.
+pub fn striped(start: usize, pages: usize, way: usize) -> i64 {
+    let bytes = page_bytes() as usize;
+    for page in (0..pages).step_by(2) {
+        let at = (start + page * bytes) as *mut libc::c_void;
+        // SAFETY: memory of the test's own, which nothing else uses.
+        let result = unsafe {
+            match way {
+                0 => libc::mprotect(at, bytes, libc::PROT_READ),
+                1 => libc::prctl(0x5356_4d41, 0, at, bytes, c"stripe".as_ptr()),
+                2 => libc::madvise(at, bytes, libc::MADV_DONTFORK),
+                _ => libc::munmap(at, bytes),
+            }
+        };
+        if result != 0 {
+            return answer(result.into());
+        }
+    }
+    if way == 3 {
+        // What is left is written, piece by piece, before what is between is mapped, and written too.
+        for page in (1..pages).step_by(2).chain((0..pages).step_by(2)) {
+            let at = (start + page * bytes) as *mut libc::c_void;
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
+            let prot = libc::PROT_READ | libc::PROT_WRITE;
+            // SAFETY: as above.
+            unsafe {
+                if page % 2 == 0 && libc::mmap(at, bytes, prot, flags, -1, 0) == libc::MAP_FAILED {
+                    return answer(-1);
+                }
+                // As the rest of it: the verb that mapped it wants no huge pages.
+                libc::madvise(at, bytes, libc::MADV_NOHUGEPAGE);
+                at.cast::<u8>().write_volatile(1);
+            }
+        }
+    }
+    0
+}
+
+/// Half of the limit is used: by protection, names, flags, and by what no file shows.
+fn why_neighbours_are_not_merged() {
+    const NAME: &str = "machine::why_neighbours_are_not_merged";
+    let limit = std::fs::read_to_string("/proc/sys/vm/max_map_count").expect("the limit");
+    let limit: u64 = limit.trim().parse().expect("a number");
+    if limit > 100_000 {
+        return skip(NAME, "a process may have very many mappings here");
+    }
+    let mut puppet = Puppet::start();
+    let pages = limit / 6;
+    let mut stripe = |way| {
+        let memory = puppet.maps("anonymous", pages);
+        puppet.asks("striped", &[memory, pages, way])
+    };
+    assert_eq!(stripe(0), 0);
+    // Linux 5.17 and later, if it was built so.
+    let has_names = stripe(1) == 0;
+    assert_eq!(stripe(2), 0);
+    assert_eq!(stripe(3), 0);
+    if !has_names {
+        assert_eq!(stripe(2), 0);
+    }
+    puppet.0.stop();
+    let all = records(puppet.0.pid(), "info process");
+    let process = of_type(&all, "process")[0];
+    let pairs = |what: &str| -> u64 {
+        let all = process["unmerged"].as_array().expect("a list").iter();
+        let named = all.filter(|pairs| pairs["differ_in"].as_str().expect("words").starts_with(what));
+        named.map(|pairs| pairs["pairs"].as_u64().expect("a number")).sum()
+    };
+    let near = |what: &str, expected: u64| {
+        let counted = pairs(what);
+        assert!(counted.abs_diff(expected) < 100, "{what}: {counted} pairs, not {expected}");
+    };
+    near("protection", pages);
+    near("flag `dc`", if has_names { pages } else { 2 * pages });
+    if has_names {
+        near("name", pages);
+    }
+    // A page that is mapped between two others merges with one of them.
+    near("nothing that /proc shows", pages / 2);
+    let note = records(puppet.0.pid(), "regions limit 1");
+    let is_led =
+        |record: &&serde_json::Value| record["message"].as_str().is_some_and(|text| text.contains("max_map_count"));
+    assert_eq!(note.iter().filter(is_led).count(), 1);
+}
 
 /// The mappings of a process, and the limit, as the kernel has them.
 fn mappings_and_their_limit() {

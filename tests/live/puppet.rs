@@ -244,6 +244,7 @@ fn act(verb: &str, numbers: &[usize]) -> i64 {
             // SAFETY: memory of the test's own.
             answer(unsafe { libc::mprotect(number(0) as *mut _, number(1), prot) }.into())
         }
+        "striped" => super::machine::striped(number(0), number(1), number(2)),
         "pkey" => keyed(number(0), number(1), number(2)),
         // SAFETY: nothing else in this program moves the break while this verb runs.
         "brk" => mapped(unsafe { libc::sbrk(number(0) as libc::intptr_t) }),

@@ -1,0 +1,181 @@
+//! Why the kernel keeps neighbouring mappings apart (`can_vma_merge_before` in mm/vma.c, mm/mmap.c before Linux 6.13).
+
+use super::Result;
+use crate::budget::Budget;
+use crate::kernel::Region;
+use crate::kernel::smaps::{Smaps, VM_FLAGS};
+use crate::process::Process;
+use std::collections::BTreeMap;
+
+/// In what two neighbours differ.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Difference {
+    /// There are free addresses between them.
+    Gap,
+    /// The four letters of maps.
+    Protection,
+    /// What they map.
+    File,
+    /// Where in the file they begin.
+    Offset,
+    /// The names that prctl(2) gave them.
+    Name,
+    /// A flag of the region, by its code in smaps.
+    Flag(&'static str),
+    /// A flag that pmdb does not have.
+    UnknownFlag,
+    /// The protection key.
+    ProtectionKey,
+    /// The memory policy.
+    Policy,
+    /// In nothing, but no two mappings of this kind are merged.
+    Kind,
+    /// In nothing that `/proc` shows.
+    Hidden,
+}
+
+/// Flags that the kernel ignores when it merges (`VM_IGNORE_MERGE`): `gu` has always been one of them.
+const IGNORED: [&str; 2] = ["sd", "gu"];
+/// Flags with which nothing is merged (`VM_SPECIAL`).
+const SPECIAL: [&str; 4] = ["io", "pf", "mm", "de"];
+
+/// In what the neighbours among `regions` differ, and how many pairs differ so; the most frequent first. Each pair is
+/// compared by maps. Those that are alike there are compared by smaps, and then by numa_maps, which take long.
+///
+/// # Errors
+/// Something cannot be read, or it is out of budget.
+pub fn differences(process: &Process, regions: &[&Region], budget: &mut Budget) -> Result<Vec<(Vec<Difference>, u64)>> {
+    let mut counted: BTreeMap<Vec<Difference>, u64> = BTreeMap::new();
+    let mut alike = Vec::new();
+    for pair in regions.windows(2) {
+        budget.spend(1)?;
+        match (pair, pair.first().zip(pair.last()).map(|(one, next)| by_maps(one, next))) {
+            ([one, next], Some(found)) if found.is_empty() => alike.push((*one, *next)),
+            (_, Some(found)) => *counted.entry(found).or_default() += 1,
+            (_, None) => {}
+        }
+    }
+    if !alike.is_empty() {
+        let smaps = process.smaps(budget)?;
+        let mut rest = Vec::new();
+        for (one, next) in alike {
+            let of = |region: &Region| Smaps::of_region(&smaps, region.range);
+            // A region that changed since then is in no pair.
+            let Some((first, second)) = of(one).zip(of(next)) else { continue };
+            match by_smaps(first, second) {
+                found if !found.is_empty() => *counted.entry(found).or_default() += 1,
+                _ if is_special(first) || one.is_segment() => *counted.entry(vec![Difference::Kind]).or_default() += 1,
+                _ => rest.push((one.range.start(), next.range.start())),
+            }
+        }
+        if !rest.is_empty() {
+            // There are none where the kernel has no NUMA.
+            let policies = process.policies().unwrap_or_default();
+            let is_other = |one, next| policies.get(&one) != policies.get(&next);
+            for (one, next) in rest {
+                let found = if is_other(one, next) { Difference::Policy } else { Difference::Hidden };
+                *counted.entry(vec![found]).or_default() += 1;
+            }
+        }
+    }
+    let mut counted: Vec<_> = counted.into_iter().collect();
+    counted.sort_by(|(_, one), (_, other)| other.cmp(one));
+    Ok(counted)
+}
+
+fn by_maps(one: &Region, next: &Region) -> Vec<Difference> {
+    if one.range.end() != next.range.start() {
+        return vec![Difference::Gap];
+    }
+    let is_same_file = (one.device, one.inode) == (next.device, next.inode);
+    let goes_on = one.inode == 0 || one.offset.checked_add(one.range.len()) == Some(next.offset);
+    // Names such as [heap] are made for maps.
+    let given = |region: &Region| Some(region.name.clone()).filter(|name| name.as_bytes().starts_with(b"[anon"));
+    let found = [
+        (one.permissions != next.permissions, Difference::Protection),
+        (!is_same_file, Difference::File),
+        (is_same_file && !goes_on, Difference::Offset),
+        (given(one) != given(next), Difference::Name),
+    ];
+    found.into_iter().filter_map(|(differs, how)| differs.then_some(how)).collect()
+}
+
+fn by_smaps(one: &Smaps, next: &Smaps) -> Vec<Difference> {
+    let has = |smaps: &Smaps, code: &str| smaps.vm_flags.iter().any(|flag| flag == code);
+    let known = VM_FLAGS.iter().map(|flag| flag.code).filter(|code| !IGNORED.contains(code));
+    let differing = known.filter(|code| has(one, code) != has(next, code)).map(Difference::Flag);
+    let mut found: Vec<_> = differing.collect();
+    let unknown = |smaps: &Smaps| -> Vec<String> {
+        let is_unknown = |code: &&String| !VM_FLAGS.iter().any(|flag| flag.code == *code);
+        smaps.vm_flags.iter().filter(is_unknown).cloned().collect()
+    };
+    if unknown(one) != unknown(next) {
+        found.push(Difference::UnknownFlag);
+    }
+    if one.protection_key != next.protection_key {
+        found.push(Difference::ProtectionKey);
+    }
+    found
+}
+
+fn is_special(smaps: &Smaps) -> bool {
+    smaps.vm_flags.iter().any(|flag| SPECIAL.contains(&flag.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{maps, smaps};
+
+    /// What differs between each two regions of a text.
+    fn of_maps(text: &str) -> Vec<Vec<Difference>> {
+        let regions = maps::parse(text.as_bytes()).expect("regions");
+        regions.windows(2).map(|pair| by_maps(&pair[0], &pair[1])).collect()
+    }
+
+    #[test]
+    fn maps_show_most_differences() {
+        use Difference::{File, Gap, Name, Offset, Protection};
+        let text = "\
+1000-2000 rw-p 00000000 00:00 0 
+2000-3000 r--p 00000000 00:00 0 
+3000-4000 r--p 00000000 00:00 0 [anon:a]
+4000-5000 rw-p 00000000 00:00 0 [anon:b]
+5000-6000 rw-p 00000000 00:00 0 [anon:b]
+6000-7000 rw-p 00000000 fe:00 7 /f
+7000-8000 rw-p 00001000 fe:00 7 /f
+8000-9000 rw-p 00001000 fe:00 7 /f
+a000-b000 rw-p 00000000 00:00 0 
+b000-c000 rw-p 00000000 00:00 0 [heap]
+";
+        let expected: [&[Difference]; 9] =
+            [&[Protection], &[Name], &[Protection, Name], &[], &[File, Name], &[], &[Offset], &[Gap], &[]];
+        assert_eq!(of_maps(text), expected);
+    }
+
+    #[test]
+    fn smaps_show_flags_and_keys() {
+        let text = "\
+1000-2000 rw-p 00000000 00:00 0 
+ProtectionKey:         0
+VmFlags: rd wr mr mw me ac sd
+2000-3000 rw-p 00000000 00:00 0 
+ProtectionKey:         0
+VmFlags: rd wr mr mw me ac gu
+3000-4000 rw-p 00000000 00:00 0 
+ProtectionKey:         0
+VmFlags: rd wr mr mw me ac dc
+4000-5000 rw-p 00000000 00:00 0 
+ProtectionKey:         3
+VmFlags: rd wr mr mw me ac zz
+5000-6000 rw-p 00000000 00:00 0 
+ProtectionKey:         3
+VmFlags: rd wr mr mw me ac zz
+";
+        let all: Vec<Smaps> = smaps::regions(text.as_bytes()).collect::<std::result::Result<_, _>>().expect("smaps");
+        let found: Vec<_> = all.windows(2).map(|pair| by_smaps(&pair[0], &pair[1])).collect();
+        use Difference::{Flag, ProtectionKey, UnknownFlag};
+        let expected: [&[Difference]; 4] = [&[], &[Flag("dc")], &[Flag("dc"), UnknownFlag, ProtectionKey], &[]];
+        assert_eq!(found, expected);
+    }
+}

@@ -293,6 +293,7 @@ pub static SCRIPTS: &[(&str, &str)] = &[
     ("guard-stacks", include_str!("../../scripts/guard-stacks.pmdb")),
     ("hugepages", include_str!("../../scripts/hugepages.pmdb")),
     ("leak", include_str!("../../scripts/leak.pmdb")),
+    ("oom", include_str!("../../scripts/oom.pmdb")),
     ("same-page", include_str!("../../scripts/same-page.pmdb")),
     ("swapped", include_str!("../../scripts/swapped.pmdb")),
     ("tour", include_str!("../../scripts/tour.pmdb")),

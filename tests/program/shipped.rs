@@ -71,6 +71,7 @@ fn each_script_is_known_here() {
             "guard-stacks.pmdb",
             "hugepages.pmdb",
             "leak.pmdb",
+            "oom.pmdb",
             "same-page.pmdb",
             "swapped.pmdb",
             "tour.pmdb"
@@ -593,6 +594,35 @@ fn what_a_fork_has_copied_is_added_up_and_bounded() {
         "\"symbol\":\"buffer of array\",\"page_size\":{page},\"shared\":{shared},\"shared_elsewhere\":0,\"copied\":{copied},\"only_here\":0,\"only_there\":0,\"about_to_copy\":{shared}"
     );
     assert!(json.contains(&wanted), "{wanted}\n{json}");
+}
+
+#[test]
+fn a_process_that_passes_a_limit_is_captured_under_a_free_name() {
+    let growing = program(
+        "int main(void) {\n\
+         char *memory = mmap(NULL, 64 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);\n\
+         puts(\"ready\"); fflush(stdout);\n\
+         for (long at = 0; at < (64 << 20); at += 4096) { memory[at] = 1; if (at % (1 << 20) == 0) usleep(10000); }\n\
+         getchar(); return 0; }\n",
+    );
+    let pid = growing.child.id().to_string();
+    let folder = tempfile::tempdir().expect("a folder");
+    for round in 1..=2 {
+        let run = run_in(folder.path(), &["-x", ":oom", &pid, "40M", "0.02"]);
+        let output = String::from_utf8_lossy(&run.stdout);
+        assert!(run.status.success() && output.starts_with("Resident: "), "{run:?}");
+        let captures = folder.path().read_dir().expect("a folder").map(|entry| entry.expect("a file").path());
+        let captures: Vec<_> = captures.collect();
+        assert_eq!(captures.len(), round, "{captures:?}");
+        for capture in captures {
+            let path = capture.to_str().expect("a plain name");
+            let opened = succeed(&["-c", path, "-ex", "print rss(all) >= 40M"]);
+            assert!(opened.contains("= 1"), "{opened}");
+        }
+    }
+    drop(growing);
+    let gone = run_in(folder.path(), &["-x", ":oom", "self"]);
+    assert!(String::from_utf8_lossy(&gone.stderr).contains("LIMIT is missing"), "{gone:?}");
 }
 
 #[test]

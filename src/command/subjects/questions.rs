@@ -48,6 +48,8 @@ pub static QUESTIONS: &[Question] = &[
         &["fork", "cow", "copy", "child", "children"]),
     question("capture FILE", "how can I look at it later, or elsewhere?",
         &["oom", "offline", "dump", "remote", "save"]),
+    question("source :oom --help", "the OOM killer ends it at night: what was in memory just before?",
+        &["oom", "killed", "killer", "oom killer", "oom-killer", "night", "unattended"]),
     question("watch RANGE", "which pages change while I look?",
         &["migration", "migrate", "compaction", "moved", "balancing", "growth"]),
     question("account cgroup PATH", "what is charged to this cgroup?",

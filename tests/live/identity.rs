@@ -21,6 +21,7 @@ pub const TESTS: &[Test] = &[
     ("identity::the_main_thread_may_have_ended", the_main_thread_may_have_ended),
     ("identity::a_thread_that_has_ended_has_no_registers", a_thread_that_has_ended_has_no_registers),
     ("identity::a_thread_stands_for_its_process", a_thread_stands_for_its_process),
+    ("identity::stacks_of_threads_are_what_maps_and_page_map_say", stacks_of_threads_are_what_maps_and_page_map_say),
     ("identity::no_such_process", no_such_process),
     ("identity::a_list_brings_nothing_in", a_list_brings_nothing_in),
     ("identity::names_are_found_and_never_guessed", names_are_found_and_never_guessed),
@@ -338,6 +339,35 @@ fn a_thread_stands_for_its_process() {
     let found = resolve(&target.pid().to_string()).expect("itself");
     assert_eq!((found.pid, found.by), (target.pid(), ResolvedBy::Process));
     assert_eq!(process::Target::attach(thread).expect("its process").process.identity().pid, target.pid());
+}
+
+fn stacks_of_threads_are_what_maps_and_page_map_say() {
+    const NAME: &str = "identity::stacks_of_threads_are_what_maps_and_page_map_say";
+    let mut target = Target::start("thread", &[]);
+    target.numbers();
+    target.stop();
+    let told = program(&[], target.pid(), true, &["info threads".to_owned()]);
+    let rows: Vec<serde_json::Value> =
+        told.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
+    let (rows, sums) = (&rows[..rows.len() - 1], &rows[rows.len() - 1]);
+    assert_eq!((rows.len(), &sums["type"]), (2, &"threads-summary".into()), "{told}");
+    if rows.iter().all(|row| row["sp"].is_null()) {
+        return skip(NAME, "this kernel, or Yama, hides registers");
+    }
+    let mut expected = [0; 2];
+    for row in rows {
+        let pointer = row["sp"].as_str().and_then(|text| text.strip_prefix("0x")).expect("an address");
+        let pointer = u64::from_str_radix(pointer, 16).expect("digits");
+        let maps = support::plain_maps(target.pid());
+        let &(start, end, _) = maps.iter().find(|(start, end, _)| (*start..*end).contains(&pointer)).expect("a region");
+        let present =
+            support::plain_entries(target.pid(), start, end).iter().filter(|(_, word)| word >> 63 == 1).count();
+        let amounts = [end - start, present as u64 * support::page_bytes()];
+        assert_eq!([&row["stack"], &row["resident"]], amounts.map(serde_json::Value::from).each_ref(), "{told}");
+        expected = [expected[0] + amounts[0], expected[1] + amounts[1]];
+    }
+    let sum = ["stacks", "stack", "resident", "unknown"].map(|field| sums[field].as_u64().expect("a number"));
+    assert_eq!(sum, [2, expected[0], expected[1], 0], "{told}");
 }
 
 fn no_such_process() {

@@ -7,6 +7,8 @@ use super::kernel_records;
 use super::memory;
 use super::memory::Memory;
 use super::module_file::ModuleFile;
+use super::pause::Pauses;
+use super::{PageRegion, Scan, sys};
 use crate::access::{Error, Identity, Liveness, Result};
 use crate::kernel::{Region, VirtualAddress, maps};
 use crate::records::{AddressView, PageTables};
@@ -24,6 +26,26 @@ pub(super) struct Attached {
     held: Mutex<Option<(Region, Weak<ModuleFile>)>>,
     /// What it saw mounted, and when.
     storage: Mutex<Option<(Instant, Arc<Storage>)>>,
+    /// Between reads of its page map.
+    pauses: Pauses,
+}
+
+/// Pages that are read or scanned at a time: at most 0.8 ms of work.
+const PIECE: usize = 16 << 10;
+
+/// Adds `count` stretches to the `found` ones before them, of which the last may go on. Returns how many there are now.
+fn joined(stretches: &mut [PageRegion], found: usize, count: usize) -> usize {
+    let all = found + count;
+    if let Some([.., last, next]) = stretches.get_mut(..=found)
+        && count > 0
+        && last.end == next.start
+        && last.categories == next.categories
+    {
+        last.end = next.end;
+        stretches.copy_within(found + 1..all, found);
+        return all - 1;
+    }
+    all
 }
 
 /// For so long what a process sees mounted is not asked again where only new mounts matter: one command opens the files
@@ -47,7 +69,7 @@ impl Attached {
 
     fn with(handle: Arc<Handle>, memory: Memory) -> Self {
         let memory = RwLock::new(Arc::new(memory));
-        Attached { handle, memory, held: Mutex::default(), storage: Mutex::default() }
+        Attached { handle, memory, held: Mutex::default(), storage: Mutex::default(), pauses: Pauses::default() }
     }
 
     pub(super) fn identity(&self) -> Identity {
@@ -168,13 +190,56 @@ impl Attached {
 
     pub(super) fn entries(&self, first: u64, into: &mut [u64]) -> Result<usize> {
         let memory = self.memory();
-        let read = memory::read_words(&memory.page_map, first, into)
-            .map_err(|error| self.access_error(&memory, "pagemap", error))?;
+        let read = self.read_entries(&memory, first, into);
+        let read = read.map_err(|error| self.access_error(&memory, "pagemap", error))?;
         // The page map of a dead address space ends at once: only that of a live one tells where memory ends.
         if read < into.len() && !memory.is_alive() {
             return Err(self.end_error(&memory));
         }
         Ok(read)
+    }
+
+    /// In pieces of some 0.3 ms.
+    fn read_entries(&self, memory: &Memory, first: u64, into: &mut [u64]) -> rustix::io::Result<usize> {
+        let mut so_far = 0;
+        for piece in into.chunks_mut(PIECE) {
+            let wanted = piece.len();
+            let read = self.pauses.around(|| memory::read_words(&memory.page_map, first + so_far as u64, piece))?;
+            so_far += read;
+            if read < wanted {
+                break;
+            }
+        }
+        Ok(so_far)
+    }
+
+    /// PAGEMAP_SCAN in pieces. Stretches that were cut between two of them are joined again.
+    pub(super) fn scan_in_pieces(
+        &self,
+        memory: &Memory,
+        question: Scan,
+        into: &mut [PageRegion],
+    ) -> rustix::io::Result<(usize, u64)> {
+        let page = memory.page.bytes();
+        let mut left = if question.max_pages == 0 { u64::MAX } else { question.max_pages };
+        let (mut found, mut start) = (0, question.start);
+        loop {
+            let piece = Scan { start, max_pages: left.min(PIECE as u64), ..question };
+            let room = into.get_mut(found..).unwrap_or_default();
+            let (count, stopped) = match self.pauses.around(|| sys::scan(&memory.page_map, piece, room)) {
+                Err(Errno::INTR) => continue,
+                answer => answer?,
+            };
+            let new = room.get(..count).unwrap_or_default();
+            let pages: u64 = new.iter().map(|stretch| (stretch.end - stretch.start) / page).sum();
+            let stopped = stopped.max(new.last().map_or(0, |stretch| stretch.end));
+            left = left.saturating_sub(pages);
+            found = joined(into, found, count);
+            if stopped <= start || stopped >= question.end || left == 0 || found >= into.len() {
+                return Ok((found, stopped));
+            }
+            start = stopped;
+        }
     }
 
     /// The page tables of the address space, as they are in the kernel's memory.
@@ -257,5 +322,53 @@ impl AddressView for LiveView<'_> {
         let is_first = proc.file("self/ns/pid").and_then(rustix::fs::fstat).is_ok_and(|stat| stat.st_ino == FIRST);
         let is_same = proc.read("self/stat").is_ok_and(|stat| stat.starts_with(format!("{own} ").as_bytes()));
         (is_first && is_same).then(|| self.attached.handle.pid())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::Categories;
+
+    #[test]
+    fn a_scan_in_pieces_finds_the_same() {
+        let bytes = 3 * PIECE * rustix::param::page_size();
+        let mut memory = vec![0_u8; bytes];
+        // Some pages are empty, so that there are several stretches.
+        for part in memory.chunks_mut(bytes / 5) {
+            let written = part.len().saturating_sub(1 << 20);
+            part.get_mut(..written).unwrap_or_default().fill(1);
+        }
+        let attached = Attached::open(std::process::id()).expect("to attach to itself");
+        let own = attached.memory();
+        let start = (memory.as_ptr().addr() as u64).next_multiple_of(own.page.bytes());
+        let end = start + (bytes as u64 - own.page.bytes()) / own.page.bytes() * own.page.bytes();
+        let present = Categories::PRESENT.bits();
+        for max_pages in [0, 20_000, PIECE as u64 + 1] {
+            let question = Scan { start, end, any_of: present, returned: present, max_pages };
+            let mut whole = vec![PageRegion::default(); 64];
+            let Ok((count, stopped)) = sys::scan(&own.page_map, question, &mut whole) else {
+                // Linux 6.7 has it.
+                return;
+            };
+            let mut pieces = vec![PageRegion::default(); 64];
+            let (found, at) = attached.scan_in_pieces(&own, question, &mut pieces).expect("a scan");
+            let ends = |all: &[PageRegion]| all.iter().map(|one| (one.start, one.end)).collect::<Vec<_>>();
+            assert_eq!((ends(&pieces[..found]), at), (ends(&whole[..count]), stopped), "{max_pages}");
+        }
+    }
+
+    #[test]
+    fn stretches_that_go_on_are_joined() {
+        let stretch = |start, end, categories| PageRegion { start, end, categories };
+        let mut all = [stretch(1, 2, 8), stretch(2, 3, 8), stretch(5, 6, 8)];
+        assert_eq!(joined(&mut all, 1, 2), 2);
+        assert_eq!((all[0].end, all[1].start), (3, 5));
+        for next in [stretch(3, 4, 8), stretch(2, 4, 9)] {
+            let mut all = [stretch(1, 2, 8), next];
+            assert_eq!(joined(&mut all, 1, 1), 2);
+        }
+        assert_eq!(joined(&mut [stretch(1, 2, 8)], 0, 1), 1);
+        assert_eq!(joined(&mut [stretch(1, 2, 8)], 1, 0), 1);
     }
 }

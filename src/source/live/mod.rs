@@ -12,6 +12,7 @@ mod mapped_file;
 mod memory;
 mod module_file;
 mod modules;
+mod pause;
 
 #[cfg(feature = "cli")]
 pub(crate) use modules::installed_debug_file;
@@ -295,13 +296,8 @@ impl Attached {
         if question.start > end {
             return Ok((0, question.start));
         }
-        let question = Scan { end, ..question };
-        loop {
-            match sys::scan(&memory.page_map, question, into) {
-                Err(Errno::INTR) => {}
-                answer => return answer.map_err(|error| self.access_error(&memory, "pagemap", error)),
-            }
-        }
+        let scanned = self.scan_in_pieces(&memory, Scan { end, ..question }, into);
+        scanned.map_err(|error| self.access_error(&memory, "pagemap", error))
     }
 
     /// `map_files` has a link for each, and a process of many regions has few. An empty list is that of a process whose

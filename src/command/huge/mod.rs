@@ -57,7 +57,7 @@ Lists why memory is not on transparent huge pages. Resident small pages become h
 make a huge page now:
 
   bytes        the memory that the reason concerns
-  by it alone  the memory without another reason: a change here has an effect
+  only reason  the memory without another reason: a change here has an effect
   most in      the region with most of this memory
 
 If nothing is in the way, the summary lists what may have been in the past. Free blocks are no reason: the kernel can \

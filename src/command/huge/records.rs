@@ -125,7 +125,7 @@ record! {
 impl Record for HugeRow {
     fn write(&self, text: &mut Text) {
         let table = if self.by == HugeBy::Fault { &UNTOUCHED } else { &RESIDENT };
-        text.row_of_share(table, self, &words(self.reason), self.bytes, self.of);
+        text.row_of_share(table, self, &words(self), self.bytes, self.of);
     }
 }
 
@@ -153,20 +153,20 @@ impl Record for HugePages {
 /// Reasons of khugepaged, and those of page faults.
 static RESIDENT: Table<HugeRow> = Table::of(&[
     BYTES.cell(|_, row| Cell::size(row.bytes)),
-    SOLE.cell(|_, row| amount(row.only)),
+    ONLY_REASON.cell(|_, row| amount(row.only)),
     MOST_IN.cell(|_, row| most_in(row)),
     Column::word("resident: why it stays small", 34, Role::Plain).cell(|_, row| reason(row)),
 ]);
 
 static UNTOUCHED: Table<HugeRow> = Table::of(&[
     BYTES.cell(|_, row| Cell::size(row.bytes)),
-    SOLE.cell(|_, row| amount(row.only)),
+    ONLY_REASON.cell(|_, row| amount(row.only)),
     MOST_IN.cell(|_, row| most_in(row)),
-    Column::word("untouched: why the next access maps a small page", 34, Role::Plain).cell(|_, row| reason(row)),
+    Column::word("untouched: what is in the way of a huge page", 34, Role::Plain).cell(|_, row| reason(row)),
 ]);
 
 const BYTES: Column = Column::number("bytes", 8, Role::Size);
-const SOLE: Column = Column::number("by it alone", 11, Role::Size);
+const ONLY_REASON: Column = Column::number("only reason", 11, Role::Size);
 const MOST_IN: Column = Column::name("most in", 14, Role::Address).rank(1);
 
 static SIZES: Table<HugeSizeRow> = Table::of(&[
@@ -192,11 +192,15 @@ fn choice(choice: Option<HugeChoice>) -> Cell<'static> {
 
 fn reason(row: &HugeRow) -> Cell<'static> {
     let role = if row.reason.is_none() { Role::Good } else { Role::Plain };
-    Cell::of(role, words(row.reason))
+    Cell::of(role, words(row))
 }
 
-fn words(reason: Option<HugeRefusal>) -> Cow<'static, str> {
-    reason.map_or(Cow::Borrowed("nothing is in the way now"), |reason| fragment(reason.about()).into())
+fn words(row: &HugeRow) -> Cow<'static, str> {
+    match (row.reason, row.by) {
+        (Some(reason), _) => fragment(reason.about()).into(),
+        (None, HugeBy::Fault) => "nothing: the next access maps one".into(),
+        (None, HugeBy::Khugepaged) => "nothing is in the way now".into(),
+    }
 }
 
 /// What is on huge pages, what is not, and the reason that concerns most; of a range if it is one.
@@ -213,14 +217,17 @@ pub(super) fn answer(pages: &HugePages, rows: &[HugeRow], is_range: bool) -> Str
         (0, _) => String::new(),
         (small, _) => format!(", and {} in small pages", size(small)),
     };
-    let resident = rows.iter().filter(|row| row.by == HugeBy::Khugepaged);
-    let why = resident.max_by_key(|row| (row.bytes, row.only)).map_or_else(String::new, |row| match row.reason {
-        Some(_) => format!(
-            "; the largest reason, for {}, {} by it alone: {}",
-            size(row.bytes),
-            size(row.only),
-            words(row.reason)
-        ),
+    // Where hardly anything is in small pages, the question is of the memory that nobody has touched.
+    let resident = pages.huge.saturating_add(pages.unclear).saturating_add(pages.small).saturating_add(pages.swapped);
+    let is_huge = pages.small.saturating_add(pages.swapped) < resident / 20 && pages.untouched > resident / 20;
+    let by = if is_huge { HugeBy::Fault } else { HugeBy::Khugepaged };
+    let of_kind = rows.iter().filter(|row| row.by == by);
+    let why = of_kind.max_by_key(|row| (row.bytes, row.only)).map_or_else(String::new, |row| match row.reason {
+        None if is_huge => format!("; {} is untouched: the next access maps a huge page", size(row.bytes)),
+        Some(_) if is_huge => {
+            format!("; {} is untouched: the next access maps a small page ({})", size(row.bytes), words(row))
+        }
+        Some(_) => format!("; why, for {}: {}", size(row.bytes), words(row)),
         None => format!("; nothing is in the way of {}: MADV_COLLAPSE or khugepaged can make it huge", size(row.bytes)),
     });
     format!("{range}{} ({}) has {huge} on huge pages{small}{why}", pages.process, pages.pid)
@@ -428,8 +435,14 @@ mod tests {
         let (rows, pages) = (of::<HugeRow>(&records), of::<HugePages>(&records).remove(0));
         assert_eq!(
             answer(&pages, &rows, false),
-            "redis-server (812) has 1 GiB on huge pages, and 300 MiB in small pages; the largest reason, for 200 MiB, \
-             0 by it alone: more shared than max_ptes_shared"
+            "redis-server (812) has 1 GiB on huge pages, and 300 MiB in small pages; why, for 200 MiB: \
+             more shared than max_ptes_shared"
+        );
+        let hardly_small = HugePages { small: 4 << 20, ..pages.clone() };
+        assert_eq!(
+            answer(&hardly_small, &rows, false),
+            "redis-server (812) has 1 GiB on huge pages, and 4 MiB in small pages; 7 GiB is untouched: the next \
+             access maps a small page (setting `madvise`, no MADV_HUGEPAGE)"
         );
         let possible: Vec<HugeRow> = rows.into_iter().filter(|row| row.reason.is_none()).collect();
         assert_eq!(

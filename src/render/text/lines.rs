@@ -133,12 +133,14 @@ pub struct Footnotes {
     by_nature: BTreeMap<Reason, Vec<&'static str>>,
     /// Whether a row of the table has a value.
     has_values: bool,
+    /// Whether the record has no cell that shows what is missing: then its reasons are answers, not remarks.
+    stands_alone: bool,
 }
 
 impl Footnotes {
     /// The reasons of a record that stands alone, for the fields whose absence its text does not explain.
     pub fn of(why: &Why, is_unexplained: impl Fn(&str, &Reason) -> bool) -> Self {
-        let mut notes = Footnotes::default();
+        let mut notes = Footnotes { stands_alone: true, ..Footnotes::default() };
         for (field, reason) in why.iter() {
             if is_unexplained(field, reason) {
                 notes.add(field, reason);
@@ -174,13 +176,13 @@ impl Footnotes {
 
     /// Writes them and forgets them.
     pub fn write(&mut self, lines: &mut Lines) {
-        let Footnotes { mut reasons, mut by_nature, has_values } = std::mem::take(self);
+        let Footnotes { mut reasons, mut by_nature, has_values, stands_alone } = std::mem::take(self);
         if !has_values {
             reasons.append(&mut by_nature);
         }
         for (reason, mut fields) in reasons {
             let is_remark = !matches!(reason, Reason::NotApplicable(_) | Reason::NotInFile(_) | Reason::Changed);
-            if is_remark && !lines.style.is_news("facts", reason.cause()) {
+            if is_remark && !lines.style.is_news("facts", reason.cause()) && !stands_alone {
                 continue;
             }
             fields.sort_by_cached_key(|name| words::rank(name));
@@ -518,6 +520,25 @@ mod tests {
         // The same reason for another fact is no news either.
         assert!(!written("physical", Some(&said)).contains("hidden"));
         assert_eq!(written("pfn", None), first);
+    }
+
+    #[test]
+    fn a_record_that_stands_alone_has_its_reasons_each_time() {
+        let mut why = Why::default();
+        why.note("pfn", &Reason::FrameHidden);
+        let said = RemarksMade::default();
+        let written = || {
+            let style = Style::new(Theme::PLAIN, None).with_remarks_once(Rc::clone(&said));
+            let mut lines = Lines::new(style);
+            Footnotes::of(&why, |_, _| true).write(&mut lines);
+            String::from_utf8(lines.text().clone()).expect("text")
+        };
+        let (first, again) = (written(), written());
+        let cause = Reason::FrameHidden.cause().to_owned();
+        assert!(first.contains(&cause) && again.contains(&cause), "{first}{again}");
+        // Only the remedy comes once.
+        let remedy = Reason::FrameHidden.remedy().expect("one");
+        assert!(first.contains(remedy) && !again.contains(remedy), "{first}{again}");
     }
 
     #[test]

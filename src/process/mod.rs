@@ -239,7 +239,8 @@ pub(crate) fn similar_names(name: &str) -> Vec<String> {
     let listed = live::machine().list(List::All).unwrap_or_default();
     let others = listed.iter().filter(|one| one.pid != std::process::id() && !is_called(one, name.as_bytes()));
     let names = others.flat_map(|one| {
-        let own = Stat::parse(&one.stat).ok().map(|stat| stat.name.to_string());
+        // Threads of the kernel (`kworker/…`) have no memory to examine.
+        let own = Stat::parse(&one.stat).ok().filter(|stat| !stat.is_kernel_thread).map(|stat| stat.name.to_string());
         let program = one.program.as_ref().map(|path| maps::name(path).0.file_name().to_string());
         [own, program]
     });

@@ -192,7 +192,6 @@ pub(super) fn resolve(asked: &str, context: &mut Context) -> Result<process::Res
 /// That there is no such process, and what the word may mean: a command with its process in one word, a word of another
 /// program (`pmdb vmmap`), or a similar name.
 fn what_is_meant(asked: &str, what: String, language: Language) -> String {
-    let (first, rest) = asked.split_once(' ').unwrap_or((asked, ""));
     let habit = habits::of(asked).filter(|habit| habit.words == asked);
     match habit.map(|habit| (habit, habit.does)) {
         Some((habit, Does::Refuse(hint) | Does::Point { hint, .. })) => format!("{what}; {}", habit.hint(hint)),
@@ -202,10 +201,6 @@ fn what_is_meant(asked: &str, what: String, language: Language) -> String {
         Some((_, Does::Run(ours, _))) => {
             let process = if language.is_alone(ours, std::iter::empty()) { "" } else { "PID " };
             format!("{what}; as a command it is {ours}: pmdb {process}{ours}")
-        }
-        None if language.is_alone(first, rest.split(' ')) => {
-            let rest = for_a_shell(rest);
-            format!("{what}; a command without a process is not quoted as a whole: `pmdb {first} {rest}`")
         }
         Some((_, Does::Nothing)) => what,
         None => match similar(&process::similar_names(asked)) {
@@ -221,19 +216,6 @@ fn what_is_meant(asked: &str, what: String, language: Language) -> String {
             }
         },
     }
-}
-
-/// The words of a line as they are typed in a shell: those between the first and the last that it would change are in
-/// quotes.
-fn for_a_shell(text: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || " _-+=:,./@%^".contains(c);
-    let (Some(first), Some(last)) = (text.find(|c| !is_plain(c)), text.rfind(|c| !is_plain(c))) else {
-        return text.to_owned();
-    };
-    let start = text.get(..first).and_then(|before| before.rfind(' ')).map_or(0, |blank| blank + 1);
-    let end = text.get(last..).and_then(|behind| behind.find(' ')).map_or(text.len(), |blank| last + blank);
-    let (before, quoted, behind) = (&text[..start], &text[start..end], &text[end..]);
-    format!("{before}'{}'{behind}", quoted.replace('\'', "'\\''"))
 }
 
 /// The end of an error about a name: the names that contain it.
@@ -288,24 +270,5 @@ impl Command for Detach {
             remarks: Vec::new(),
         })?;
         Ok(Flow::Done)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_is_quoted_where_a_shell_would_change_it() {
-        for (line, typed) in [
-            ("pfn:0..pfn:0x640000 by zone", "pfn:0..pfn:0x640000 by zone"),
-            ("pfn:0..pfn:9 where flags(buddy) by zone", "pfn:0..pfn:9 where 'flags(buddy)' by zone"),
-            (r#""x""#, r#"'"x"'"#),
-            ("pfn:1 where a > 1 and (b or c) limit 2", "pfn:1 where a '> 1 and (b or c)' limit 2"),
-            (r#""a  b" top 2"#, r#"'"a  b"' top 2"#),
-            ("'a'", r"''\''a'\'''"),
-        ] {
-            assert_eq!(for_a_shell(line), typed, "{line}");
-        }
     }
 }

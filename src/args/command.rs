@@ -1,0 +1,86 @@
+//! The command behind the process, as the words of a shell.
+
+use super::{Arguments, LANGUAGE, full_name, is_long};
+use clap::CommandFactory as _;
+use clap::error::ErrorKind;
+use pmdb::lang::{Output, ParsedLine};
+
+impl Arguments {
+    /// The command in the words behind the process, or in words that need no process (`help`, `ps`).
+    pub(super) fn take_command(&mut self) -> Result<Option<String>, clap::Error> {
+        let refused = |message: String| Err(Arguments::command().error(ErrorKind::UnknownArgument, message));
+        if self.arguments.last().is_some_and(|last| last == "--help") {
+            let words: Vec<String> = self.target.iter().chain(&self.arguments).cloned().collect();
+            if let Some(name) = full_name(&words).or_else(|| full_name(&self.arguments)) {
+                // Help needs no process.
+                (self.pid, self.target, self.capture, self.arguments) = (None, None, None, Vec::new());
+                return Ok(Some(format!("help {name}")));
+            }
+        }
+        let mut words = Vec::new();
+        let behind = self.arguments.iter().map(String::as_str);
+        // Such a command wins over a process of that name, which `-p` names.
+        let is_complete = self.target.as_deref().is_some_and(|word| {
+            // A shell may have the whole command as one word.
+            let whole = word.split_once(' ').filter(|_| self.arguments.is_empty());
+            LANGUAGE.is_alone(word, behind)
+                || whole.is_some_and(|(first, rest)| LANGUAGE.is_alone(first, rest.split(' ')))
+        });
+        if self.pid.is_some() || self.capture.is_some() || is_complete {
+            words.extend(self.target.take());
+        }
+        let Some(first) = words.first().or(self.arguments.first()) else {
+            return Ok(None);
+        };
+        if !self.steps().is_empty() {
+            // Behind a process they are arguments.
+            return match words.first() {
+                None => Ok(None),
+                Some(word) => {
+                    refused(format!("unexpected argument `{word}`: put the arguments of a command file after --args"))
+                }
+            };
+        }
+        if first.starts_with(':') {
+            return refused(format!(
+                "`{first}` is a built-in command file: use -x before the process, as in `pmdb -batch -x :NAME PID ARGUMENTS`"
+            ));
+        }
+        if !first.starts_with(|c: char| c.is_alphabetic() || c == '?') {
+            if let Some(command) = self.target.iter().find(|word| full_name(std::slice::from_ref(word)).is_some()) {
+                let line = format!("{command} {}", self.arguments.join(" "));
+                return refused(format!("the command {command} is run by `pmdb PID {line}`"));
+            }
+            return refused(format!(
+                "unexpected `{first}`, expected a command after the process, as in `pmdb 812 regions`"
+            ));
+        }
+        words.append(&mut self.arguments);
+        let text = words.join(" ");
+        let parsed = LANGUAGE.parse_line(&text);
+        if parsed.is_err()
+            && let Some(option) = words.iter().find(|word| is_option(word))
+        {
+            return refused(format!(
+                "unexpected `{option}`: options precede the process, as in `pmdb {option} 812 regions`"
+            ));
+        }
+        match parsed {
+            Ok(ParsedLine::Command { output: Output::Screen | Output::File { .. }, .. })
+            | Ok(ParsedLine::Empty | ParsedLine::Comment)
+            | Err(_) => Ok(Some(text)),
+            Ok(ParsedLine::Control(_)) => {
+                refused(format!("`{text}` needs a block of several lines: write the block into a command file for -x"))
+            }
+            Ok(_) => refused(format!(
+                "`{text}` is not a single command: use the shell for pipes and shell commands, as in `pmdb 812 regions | less`"
+            )),
+        }
+    }
+}
+
+/// Whether a word is an option of the program itself.
+fn is_option(word: &str) -> bool {
+    let name = word.trim_start_matches('-');
+    name != word && is_long(name)
+}

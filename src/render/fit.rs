@@ -260,9 +260,8 @@ mod tests {
 
     #[test]
     fn a_table_that_fits_stays_as_declared_with_one_unit() {
-        let rows = || vec![row("a", 4 << 10, 0, "one"), row("b", 20 << 20, 0, "two")];
-        let expected =
-            "start       size  swapped  name\na          4 KiB        0  one\nb      20480 KiB        0  two\n";
+        let rows = || vec![row("a", 4 << 10, 0, "one"), row("b", 2 << 20, 0, "two")];
+        let expected = "start      size  swapped  name\na         4 KiB        0  one\nb      2048 KiB        0  two\n";
         assert_eq!(written(&COLUMNS, rows(), 40), expected);
     }
 

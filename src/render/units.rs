@@ -123,17 +123,15 @@ pub(super) struct Scale {
 impl Scale {
     /// The unit that suits all these sizes, if there is one and it is needed. With `is_exact` it rounds none.
     pub(super) fn of(sizes: impl Iterator<Item = u64> + Clone, is_exact: bool) -> Option<Self> {
-        /// Sizes from here on take a larger unit.
-        const TOO_LARGE: u64 = 100_000;
-        /// Sizes from here on have no decimals.
-        const LARGE: u64 = 10_000;
+        // Sizes from here on take a larger unit. Exact ones may be longer, since a larger unit rounds them.
+        let too_large = if is_exact { 100_000 } else { 10_000 };
         let sizes = sizes.filter(|bytes| *bytes > 0);
         let [least, most] = [sizes.clone().min()?, sizes.clone().max()?];
         let exact = sizes.map(|bytes| bytes.trailing_zeros() as usize / 10).min()?;
-        let power = (exact..UNITS.len()).find(|power| most >> (10 * power) < TOO_LARGE)?;
-        let decimals = usize::from(power > exact && most >> (10 * power) < LARGE);
+        let power = (exact..UNITS.len()).find(|power| most >> (10 * power) < too_large)?;
+        let decimals = usize::from(power > exact);
         // Two digits are left of each.
-        let is_suitable = power == exact || !is_exact && least >> (10 * power) >= if decimals > 0 { 1 } else { 10 };
+        let is_suitable = power == exact || !is_exact && least >> (10 * power) >= 1;
         (least != most && is_suitable).then_some(Scale { power, decimals })
     }
 
@@ -264,10 +262,10 @@ mod tests {
         };
         let both = |sizes: &[u64]| [texts(sizes, false), texts(sizes, true)].map(Option::unwrap_or_default);
         let (kib, mib, gib) = (1 << 10, 1 << 20, 1 << 30);
-        let exact = "21196 KiB, 8 KiB";
-        assert_eq!(both(&[21_196 * kib, 8 * kib]), [exact, exact]);
+        assert_eq!(both(&[21_196 * kib, 8 * kib]), ["", "21196 KiB, 8 KiB"]);
+        assert_eq!(both(&[48 * mib, 32 * mib + 100 * kib]), ["48.0 MiB, 32.1 MiB", "49152 KiB, 32868 KiB"]);
         assert_eq!(both(&[gib + 300 * mib, 71 * mib + 788 * kib]), ["1324.0 MiB, 71.8 MiB", ""]);
-        assert_eq!(both(&[30 * gib + kib, 300 * mib]), ["30720 MiB, 300 MiB", ""]);
+        assert_eq!(both(&[30 * gib + kib, 300 * mib]), ["", ""]);
         // Too far apart, the same, or none.
         for sizes in [&[gib, 4 * kib][..], &[4 * kib, 4 * kib], &[0, 0], &[]] {
             assert_eq!(both(sizes), ["", ""], "{sizes:?}");

@@ -121,6 +121,11 @@ pub const TMPFS: u64 = 0x0102_1994;
 pub const HUGETLBFS: u64 = 0x9584_58f6;
 /// `SECRETMEM_MAGIC`
 pub const SECRETMEM: u64 = 0x5345_434d;
+/// `OVERLAYFS_SUPER_MAGIC`
+pub const OVERLAYFS: u64 = 0x794c_7630;
+/// File systems that give `stat` other numbers than `maps`: overlayfs, `BTRFS_SUPER_MAGIC`, `BCACHEFS_STATFS_MAGIC`,
+/// `CEPH_SUPER_MAGIC`.
+pub const OTHER_NUMBERS: [u64; 4] = [OVERLAYFS, 0x9123_683e, 0xca45_1a4e, 0x00c3_6400];
 /// `DMA_BUF_MAGIC`
 const DMA_BUF: u64 = 0x444d_4142;
 

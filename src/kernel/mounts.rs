@@ -93,6 +93,12 @@ impl Mount {
         options.any(|name| matches!(name, Some("size" | "nr_inodes" | "inode64" | "inode32" | "huge")))
     }
 
+    /// Whether another program or machine answers for its files, which may not answer at all.
+    pub fn is_served(&self) -> bool {
+        let kind = self.filesystem.split('.').next();
+        kind.is_some_and(|kind| SERVED.contains(&kind))
+    }
+
     /// The value of an option that is written as `name=value`.
     pub fn option(&self, name: &str) -> Option<&str> {
         self.options.split(',').find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
@@ -173,6 +179,12 @@ fn mount(line: &[u8]) -> Option<Mount> {
         options: text::lossy(options),
     })
 }
+
+/// Types of file systems with a server, as mountinfo names them. FUSE has subtypes (`fuse.sshfs`).
+const SERVED: [&str; 14] = [
+    "fuse", "fuseblk", "virtiofs", "nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "afs", "coda", "lustre", "gfs2",
+    "ocfs2",
+];
 
 /// A lease that opening the file for reading would break.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

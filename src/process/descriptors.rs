@@ -5,7 +5,8 @@ use super::{Process, Result};
 use crate::access;
 use crate::budget::{Budget, until_interrupted};
 use crate::kernel::descriptors::{MemoryLink, PinningDevice, registered_buffers};
-use crate::kernel::mapped_file::MappedFile;
+use crate::kernel::mapped_file::{FileType, MappedFile};
+use crate::kernel::mounts::Mount;
 use crate::kernel::{AddressRange, Name, maps};
 use crate::source::{File, List, Probe};
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,6 +65,8 @@ impl ListedDescriptor {
 pub struct MemoryDescriptors {
     /// Each of them.
     pub all: Vec<MemoryDescriptor>,
+    /// Those of deleted files on disks, whose pages are in the page cache.
+    pub deleted: Vec<MemoryDescriptor>,
     /// Number of descriptors of files on mounts that the process does not see: these may be in memory too.
     pub unseen: u64,
 }
@@ -95,8 +98,7 @@ impl Process {
     /// They may not be read, the source has no list of them, or the budget is over.
     pub fn memory_descriptors(&self, budget: &mut Budget) -> Result<MemoryDescriptors> {
         let mounts = access::mounts(&self.source().fetch(File::Mounts)?, budget)?;
-        let in_memory: BTreeMap<u64, bool> =
-            mounts.iter().map(|mount| (mount.id.into(), mount.memory_files().is_some())).collect();
+        let mounts: BTreeMap<u64, &Mount> = mounts.iter().map(|mount| (mount.id.into(), mount)).collect();
         let mut descriptors = MemoryDescriptors::default();
         for ListedDescriptor { thread, number, link } in self.descriptors(budget)? {
             budget.go_on()?;
@@ -104,21 +106,43 @@ impl Process {
                 continue;
             };
             let mount = self.source().word(Probe::DescriptorMount(thread, number));
-            match (mount.and_then(|mount| in_memory.get(&mount)), kind) {
-                (Some(false), _) => continue,
+            let mount = mount.and_then(|mount| mounts.get(&mount));
+            let (name, deleted) = maps::name(&link);
+            let is_in_memory = match (mount, kind) {
+                (Some(mount), _) if mount.memory_files().is_some() => true,
+                (Some(mount), _) if deleted && !mount.is_served() => false,
+                (Some(_), _) => continue,
+                (None, MemoryLink::Object) => true,
                 (None, MemoryLink::Path) => {
                     descriptors.unseen += 1;
                     continue;
                 }
-                _ => {}
-            }
+            };
             let words = self.source().fetch(Probe::Descriptor(thread, number));
-            if let Some(file) = words.ok().and_then(|words| MappedFile::from_words(&words)) {
-                let (name, deleted) = maps::name(&link);
-                descriptors.all.push(MemoryDescriptor { thread, number, name, deleted, file });
+            let Some(file) = words.ok().and_then(|words| MappedFile::from_words(&words)) else {
+                continue;
+            };
+            let found = MemoryDescriptor { thread, number, name, deleted, file };
+            if is_in_memory {
+                descriptors.all.push(found);
+            } else if file.links == 0 && file.file_type == FileType::Regular {
+                descriptors.deleted.push(found);
             }
         }
         Ok(descriptors)
+    }
+
+    /// Bytes of the file of a descriptor that are in the page cache. The file is opened, unless somebody holds a lease
+    /// on it.
+    ///
+    /// # Errors
+    /// It may not be opened, the kernel does not show it, or the descriptor leads to another file now.
+    pub fn cached_bytes(&self, descriptor: &MemoryDescriptor) -> Result<u64> {
+        let words = self.source().fetch(Probe::DescriptorCache(descriptor.thread, descriptor.number))?;
+        let changed = || access::Error::not_available(format!("{} is not open any more", descriptor.name));
+        let (cached, file) = words.split_first().ok_or_else(changed)?;
+        let is_it = MappedFile::from_words(file).is_some_and(|file| file.identity == descriptor.file.identity);
+        if is_it { Ok(*cached) } else { Err(changed()) }
     }
 
     /// The IPC namespace that it is in, as its link names it. System V segments have numbers of their own in each.

@@ -407,6 +407,8 @@ worded! {
         DmaBuffer = "dma_buffer",
         /// Memory of a virtual machine (guest_memfd).
         GuestMemory = "guest_memory",
+        /// A deleted file on a disk: what of it is in the page cache.
+        DeletedFile = "deleted_file",
     }
 }
 

@@ -10,6 +10,8 @@ use std::sync::Arc;
 
 /// Where a capture has what the head of the file says.
 const HEAD: &str = "the head of the file";
+/// Why no capture has what an open file shows.
+const OPENS: &str = "it opens files that nobody has mapped";
 /// Why no capture has a mapping by itself.
 const OF_MAPS: &str = "the text of maps has it";
 
@@ -207,6 +209,9 @@ questions_of! {
         Descriptor(thread: Option<u32>, number: u32) = "descriptor" => process(WhileDecoding, Nothing),
         /// The number of the mount that this file is on: no words if it has none.
         DescriptorMount(thread: Option<u32>, number: u32) = "descriptor-mount" => process(WhileDecoding, Nothing),
+        /// Bytes of that file in the page cache, and after them the words that `Descriptor` gives. Opens the file,
+        /// unless somebody holds a lease on it.
+        DescriptorCache(thread: Option<u32>, number: u32) = "descriptor-cache" => process(Never(OPENS), Nothing),
     }
 }
 

@@ -157,6 +157,7 @@ const TESTS: &[&[Test]] = &[
 
 const SCENARIOS: &[&[Scenario]] = &[
     account::charges::SCENARIOS,
+    account::deleted::SCENARIOS,
     account::objects::SCENARIOS,
     answers::swap::SCENARIOS,
     capture_names::SCENARIOS,

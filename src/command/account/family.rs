@@ -143,13 +143,21 @@ impl FamilyOf {
         }
     }
 
-    /// Its account. With `heaps`, private memory is divided by what glibc's heaps have of it.
-    pub fn run(&self, by: Option<Key>, heaps: bool, cut: Option<RowLimit>, context: &mut Context) -> Outcome {
+    /// Its account. With `heaps`, private memory is divided by what glibc's heaps have of it; with `deleted`, deleted
+    /// files are opened.
+    pub fn run(
+        &self,
+        by: Option<Key>,
+        (heaps, deleted): (bool, bool),
+        cut: Option<RowLimit>,
+        context: &mut Context,
+    ) -> Outcome {
         let (processes, cgroup) = self.processes(context)?;
         let (machine, scan) = (Arc::clone(context.state.machine()), context.state.settings.scan);
         let listed = processes.len() as u64;
         let sink = &mut *context.sink;
         let family = Family::new(&machine, processes, scan).with_budget(sink.budget()).with_heaps(heaps);
+        let family = family.opening_deleted_files(deleted);
         let mut family = family.grouped(by.and_then(FamilyKey::of))?;
         let (mut done, mut began) = (0, Instant::now());
         sink.progress(0, listed, "processes")?;
@@ -166,13 +174,7 @@ impl FamilyOf {
         let stopped = pull(sink, "processes", || Ok(family.next()?.map(Step::Found)), progress)?;
         // What was counted is shown in any case.
         let mut family = if stopped.is_some() { family.with_budget(Budget::unlimited()) } else { family };
-        let sums = match family.sums() {
-            Err(error @ inspect::Error::OutOfBudget(_)) => {
-                sink.note("interrupted: all processes were read, but the sums were not finished")?;
-                return Err(error.into());
-            }
-            sums => sums?,
-        };
+        let sums = sums_of(&mut family, sink)?;
         if sums.members.is_empty()
             && cgroup.is_none()
             && let Some(reason) = family.uncounted().reason.clone()
@@ -199,11 +201,16 @@ impl FamilyOf {
             sink.emit(&summary)?;
             charges::emit(cgroup, &family, &sums, by.is_none() && stopped.is_none(), sink)?;
         }
-        match stopped {
-            Some(stopped) => Err(stopped.into()),
-            None => Ok(Flow::Done),
-        }
+        stopped.map_or(Ok(Flow::Done), |stopped| Err(stopped.into()))
     }
+}
+
+fn sums_of(family: &mut Family, sink: &mut dyn Sink) -> Result<FamilySums, Error> {
+    let sums = family.sums();
+    if matches!(sums, Err(inspect::Error::OutOfBudget(_))) {
+        sink.note("interrupted: all processes were read, but the sums were not finished")?;
+    }
+    Ok(sums?)
 }
 
 /// Whom a member names.

@@ -195,7 +195,7 @@ These choose the rows:
   by KEY        a row for each value of another fact of frames: mapcount, order, flags(NAME) … (`help language`)
   top N         the N largest groups: regions, without `by`
   limit N       the first N groups
-  full          also classes under 1 %, and how the sums compare with the kernel's
+  full          also classes under 1 %, the page cache of open deleted files, and the comparison with the kernel's sums
 
 Words of the answer:
 
@@ -325,7 +325,7 @@ row. Without frame numbers the sum of Pss is shown: it is exact if no other proc
                 let message = "groups of several processes have no classes";
                 return Err(Error::refused(message, "leave `by` or `with heap` out"));
             }
-            return family.run(by, heaps, cut, context);
+            return family.run(by, (heaps, self.is_full), cut, context);
         }
         if let Some(file) = &self.file {
             return self.run_change(file, cut, context);

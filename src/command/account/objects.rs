@@ -1,10 +1,11 @@
 //! The rows of `account` for objects in memory that have more pages than mappings show.
 
 use super::records::{FREES_KEPT_MEMORY, bytes};
-use crate::inspect::account::{Bound, MemoryObject, MemoryObjects};
+use crate::inspect::account::{Bound, MemoryObject, MemoryObjects, UnknownFiles};
 use crate::kernel::Name;
 use crate::render::columns::{Cell, Column, Table};
 use crate::render::text::Text;
+use crate::render::text::block::DELETED;
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, size};
 use crate::render::{Record, Sink};
@@ -19,7 +20,8 @@ const MOST_ROWS: usize = 10;
 const MOST_HOLDERS: usize = 3;
 
 record! {
-    /// An object in memory that has more pages than the counted processes have in their page tables.
+    /// An object in memory that has more pages than the counted processes have in their page tables; with `full` also
+    /// a deleted file that is open, and what of it is in the page cache.
     pub struct AccountObject as "account-object" {
         /// Its kind.
         kind: ObjectKind,
@@ -75,7 +77,8 @@ static OBJECTS: Table<AccountObject> = Table::of(&[
 
 fn object(row: &AccountObject) -> String {
     let at_most = if row.at_most { " (at most)" } else { "" };
-    format!("{}, {} {}{at_most}", row.name, number_of(row.device.as_deref()), row.inode)
+    let deleted = if row.kind == ObjectKind::DeletedFile { DELETED } else { "" };
+    format!("{}{deleted}, {} {}{at_most}", row.name, number_of(row.device.as_deref()), row.inode)
 }
 
 /// The word for the number of an object on this device.
@@ -105,15 +108,21 @@ fn held_by(row: &AccountObject) -> String {
 pub(super) fn emit(objects: &MemoryObjects, of_several: bool, sink: &mut dyn Sink) -> Result<(), Stopped> {
     objects.all.iter().take(MOST_ROWS).try_for_each(|object| sink.emit(&row(object, of_several)))?;
     let rest = objects.all.get(MOST_ROWS..).unwrap_or_default();
-    if rest.is_empty() {
-        return Ok(());
+    if !rest.is_empty() {
+        let bytes = rest.iter().map(MemoryObject::unmapped).sum();
+        sink.note(format!("{} with {} unmapped", counted(rest.len() as u64, "more object"), size(bytes)))?;
     }
-    let bytes = rest.iter().map(MemoryObject::unmapped).sum();
-    sink.note(format!("{} with {} unmapped", counted(rest.len() as u64, "more object"), size(bytes)))
+    if let UnknownFiles { files, reason: Some(reason), .. } = &objects.unknown_files {
+        let files = counted(*files, "deleted file");
+        sink.note(format!("the page cache of {files} is unknown: {}", reason.cause()))?;
+    }
+    Ok(())
 }
 
 /// What frees a file that a directory has.
 const FREES_NAMED_FILE: &str = "rm, and the end of all mappings and descriptors";
+/// What frees the page cache of a deleted file. Its room on the disk is free when nobody holds it.
+const FREES_DELETED_FILE: &str = "reclaim, if clean, or the end of all mappings and descriptors";
 /// What frees a System V segment. The kernel marks all of them as deleted in `maps`: `ipcs -m` shows which are.
 const FREES_SEGMENT: &str = "ipcrm -m unless `ipcs -m` shows dest, and the last detach";
 
@@ -136,6 +145,7 @@ fn row(object: &MemoryObject, of_several: bool) -> AccountObject {
         of_several,
         freed_by: match object.has_path {
             _ if object.is_segment() => FREES_SEGMENT,
+            _ if object.kind == ObjectKind::DeletedFile => FREES_DELETED_FILE,
             true => FREES_NAMED_FILE,
             false => FREES_KEPT_MEMORY,
         },
@@ -203,6 +213,17 @@ pub(in crate::command) mod samples {
             freed_by: FREES_SEGMENT,
             ..ring.clone()
         };
-        vec![Box::new(ring), Box::new(pool), Box::new(of_thread), Box::new(segment)]
+        let deleted = AccountObject {
+            kind: ObjectKind::DeletedFile,
+            name: Name::from("/var/log/access.log"),
+            device: Some("08:01".to_owned()),
+            bytes: 16 << 20,
+            mapped: 0,
+            holders: vec![held(812, Some(5))],
+            held: 1,
+            freed_by: FREES_DELETED_FILE,
+            ..ring.clone()
+        };
+        vec![Box::new(ring), Box::new(pool), Box::new(of_thread), Box::new(segment), Box::new(deleted)]
     }
 }

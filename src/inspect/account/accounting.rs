@@ -8,7 +8,7 @@ use super::super::region::ViewedRegion;
 use super::super::sweep::Sweep;
 use super::class::{CountingRules, MapTimes};
 use super::frame_counts::FrameCounts;
-use super::objects::{MemoryObjects, ObjectCounter, is_of_object};
+use super::objects::{MemoryObjects, ObjectCounter, has_counted_parts};
 use super::overlaps::overlaps;
 use super::rests::{FolioRest, RestSearch};
 use super::settle::{settle, settle_droppable, settle_locked};
@@ -191,7 +191,7 @@ impl Accounting {
             self.counter.look_for_rests(owner)?;
         }
         let (_, account) = self.current.get_or_insert_with(|| (index, Account::default()));
-        let maps_object = is_of_object(viewed);
+        let maps_object = has_counted_parts(viewed);
         for page in chunk.pages() {
             if maps_object {
                 self.counter.objects.add_page(&viewed.region, &page, self.counter.space.page_size());
@@ -240,6 +240,12 @@ impl Accounting {
     pub fn rests(&self) -> Fact<Vec<FolioRest>> {
         self.counter.space.availability().frames.clone()?;
         self.counter.rests.rests(&self.counter.space.target().machine)
+    }
+
+    /// The same, with deleted files on disks among the [objects](Self::objects): they are opened.
+    pub fn opening_deleted_files(mut self) -> Self {
+        self.counter.objects.with_deleted_files();
+        self
     }
 
     /// The objects in memory that the process maps or has a descriptor of, and that have more pages than it has in its

@@ -3,7 +3,8 @@
 //! An object is a memfd, a file of tmpfs or of a hugetlb pool, shared anonymous memory, a System V segment, secret
 //! memory, a buffer that drivers share, memory of a virtual machine. Its size is what `stat` says is allocated, pages in
 //! swap included. Rss counts a page only where a page table has it: not after write(2), nor where only another process
-//! touched it. A page is known by its offset in the object. This needs no frame numbers, and a page that several
+//! touched it. Of a deleted file on a disk, which a
+//! descriptor holds, it is what of it is in the page cache. A page is known by its offset in the object. This needs no frame numbers, and a page that several
 //! processes map counts once.
 
 use super::super::address_space::AddressSpace;
@@ -11,10 +12,10 @@ use super::super::classify::Backing;
 use super::super::page::Page;
 use super::super::region::ViewedRegion;
 use crate::budget::{Budget, OutOfBudget};
-use crate::kernel::mapped_file::{HUGETLBFS, MappedFile, TMPFS};
+use crate::kernel::mapped_file::{HUGETLBFS, MappedFile, OTHER_NUMBERS, TMPFS};
 use crate::kernel::maps;
 use crate::kernel::{Device, Name, PageSize, Region, State, joined};
-use crate::process::{self, Process};
+use crate::process::{self, MemoryDescriptor, Process};
 use crate::report::{Fact, ObjectKind, Reason};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -91,6 +92,8 @@ pub struct MemoryObjects {
     pub all: Vec<MemoryObject>,
     /// Why there may be more.
     pub unknown: Option<Reason>,
+    /// Deleted files on disks that may have pages in the page cache.
+    pub unknown_files: UnknownFiles,
 }
 
 /// What a sum is, if it is not exact.
@@ -111,15 +114,20 @@ impl MemoryObjects {
     /// # Errors
     /// There may be objects, and none was found.
     pub fn unmapped(&self) -> Fact<u64> {
-        match (&self.unknown, &*self.all) {
-            (Some(reason), []) => Err(reason.clone()),
-            (_, all) => Ok(all.iter().map(MemoryObject::unmapped).sum()),
+        match &self.unknown {
+            Some(reason) if self.in_memory().next().is_none() => Err(reason.clone()),
+            _ => Ok(self.in_memory().map(MemoryObject::unmapped).sum()),
         }
+    }
+
+    /// All but deleted files on disks: no reclaim frees them.
+    fn in_memory(&self) -> impl Iterator<Item = &MemoryObject> {
+        self.all.iter().filter(|object| object.kind != ObjectKind::DeletedFile)
     }
 
     /// What that sum is; `None` if it is exact.
     pub fn bound(&self) -> Option<Bound> {
-        match (self.unknown.is_some(), self.all.iter().any(|object| object.is_at_most)) {
+        match (self.unknown.is_some(), self.in_memory().any(|object| object.is_at_most)) {
             (false, false) => None,
             (true, false) => Some(Bound::AtLeast),
             (false, true) => Some(Bound::AtMost),
@@ -151,6 +159,18 @@ pub(super) struct ObjectCounter {
     unknown: Option<Reason>,
     /// Whether pages of a process were not read to their end.
     is_partly_read: bool,
+    /// Deleted files on disks, if they are opened: those whose cached pages are unknown.
+    deleted: Option<UnknownFiles>,
+}
+
+/// Deleted files whose cached pages are unknown.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
+pub struct UnknownFiles {
+    /// Number of these files.
+    pub files: u64,
+    /// Why, for the first of them.
+    pub reason: Option<Reason>,
 }
 
 /// Parts of an object, from offset to offset.
@@ -184,8 +204,13 @@ impl MappedParts {
 }
 
 impl ObjectCounter {
-    /// Adds a page of a region that [maps an object](is_of_object), if a page table has it. A private copy is not of
-    /// the object.
+    /// Looks for deleted files on disks too, and opens them.
+    pub fn with_deleted_files(&mut self) {
+        self.deleted = Some(UnknownFiles::default());
+    }
+
+    /// Adds a page of a region whose [parts are counted](has_counted_parts), if a page table has it. A private copy is
+    /// not of the object.
     pub fn add_page(&mut self, region: &Region, page: &Page, size: PageSize) {
         if page.state() != State::Present || !page.entry.is_file_or_shared() {
             return;
@@ -277,6 +302,48 @@ impl ObjectCounter {
                 self.add(identity, (&one.name, one.deleted), &one.file, holder);
             }
         }
+        self.add_deleted_files(process, &descriptors.deleted, budget)
+    }
+
+    fn add_deleted_files(
+        &mut self,
+        process: &Process,
+        files: &[MemoryDescriptor],
+        budget: &mut Budget,
+    ) -> Result<(), OutOfBudget> {
+        let Some(mut unknown) = self.deleted.take() else {
+            return Ok(());
+        };
+        for one in files {
+            budget.go_on()?;
+            let Some((device, inode)) = one.file.identity else {
+                continue;
+            };
+            let holder =
+                ObjectHolder { process: process.identity().pid, thread: one.thread, descriptor: Some(one.number) };
+            let identity = ObjectIdentity::File(device, inode);
+            if self.add_holder(&identity, holder) {
+                continue;
+            }
+            let cached = process.cached_bytes(one).map_err(|error| {
+                unknown.files += 1;
+                unknown.reason.get_or_insert(error.into());
+            });
+            let object = MemoryObject {
+                kind: ObjectKind::DeletedFile,
+                identity: identity.clone(),
+                name: one.name.clone(),
+                has_path: false,
+                bytes: cached.unwrap_or(0),
+                // Its mappings may have other numbers than the file.
+                is_at_most: OTHER_NUMBERS.contains(&one.file.filesystem),
+                mapped: 0,
+                holders: vec![holder],
+                held: 1,
+            };
+            self.objects.insert(identity, object);
+        }
+        self.deleted = Some(unknown);
         Ok(())
     }
 
@@ -336,7 +403,7 @@ impl ObjectCounter {
         }
         objects.retain(|object| object.unmapped() > 0);
         objects.sort_by_cached_key(|object| Reverse(object.unmapped()));
-        MemoryObjects { all: objects, unknown: self.unknown }
+        MemoryObjects { all: objects, unknown: self.unknown, unknown_files: self.deleted.unwrap_or_default() }
     }
 }
 
@@ -350,6 +417,11 @@ pub(super) fn is_of_object(viewed: &ViewedRegion) -> bool {
         // The first segment of a namespace has number 0, where other mappings have no file.
         _ => region.is_segment(),
     }
+}
+
+/// Whether the pages that page tables have of a region are subtracted from those of its object or deleted file.
+pub(super) fn has_counted_parts(viewed: &ViewedRegion) -> bool {
+    is_of_object(viewed) || viewed.region.is_deleted_file()
 }
 
 /// The name of memory of a virtual machine.

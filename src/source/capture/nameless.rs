@@ -342,7 +342,8 @@ impl Nameless {
             | Probe::Follow(_)
             | Probe::FollowOwn(_)
             | Probe::Descriptor(..)
-            | Probe::DescriptorMount(..) => {
+            | Probe::DescriptorMount(..)
+            | Probe::DescriptorCache(..) => {
                 self.source.get(probe, budget).map_err(|error| without_subject(error, "this probe of the kernel"))
             }
         }

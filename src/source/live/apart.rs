@@ -283,17 +283,6 @@ impl ReadAt for DistantFile {
     }
 }
 
-/// Types of file systems with a server, as mountinfo names them. FUSE has subtypes (`fuse.sshfs`).
-const SERVED: [&str; 14] = [
-    "fuse", "fuseblk", "virtiofs", "nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "afs", "coda", "lustre", "gfs2",
-    "ocfs2",
-];
-
-fn is_served(mount: &Mount) -> bool {
-    let kind = mount.filesystem.split('.').next();
-    kind.is_some_and(|kind| SERVED.contains(&kind))
-}
-
 /// The mounts that a process sees, as far as they can be read.
 pub(super) struct Storage(Vec<Mount>);
 
@@ -328,7 +317,7 @@ impl Storage {
     /// Whether a server answers for the file behind `region`. `None` if no mount has its device.
     pub(super) fn serves(&self, region: &Region) -> Option<bool> {
         let mut mounts = self.0.iter().filter(|mount| mount.device == region.device);
-        mounts.next().map(is_served)
+        mounts.next().map(Mount::is_served)
     }
 
     /// The device of the file system that `path` leads to, links aside, if a server answers for it.
@@ -341,7 +330,7 @@ impl Storage {
         // Of several mounts on one directory the last one is visible.
         let mounts = self.0.iter().filter(holds);
         let nearest = mounts.max_by_key(|mount| mount.point.as_bytes().len());
-        nearest.filter(|mount| is_served(mount)).map(|mount| mount.device)
+        nearest.filter(|mount| mount.is_served()).map(|mount| mount.device)
     }
 }
 

@@ -7,8 +7,8 @@ use super::apart::error_from_bytes;
 use super::module_file::ModuleFile;
 use crate::access::{Error, Result};
 use crate::budget::Budget;
-use crate::kernel::mapped_file::{HUGETLBFS, TMPFS};
-use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
+use crate::kernel::mapped_file::{HUGETLBFS, OVERLAYFS, TMPFS};
+use crate::kernel::{AddressRange, Name, PageSize, Region, VirtualAddress};
 use crate::source::{BackingContent, BackingRun, sys};
 use rustix::fd::{AsFd, AsRawFd};
 use rustix::fs::{Access, AtFlags, CWD, MemfdFlags, SeekFrom, accessat, fstat, major, memfd_create, minor, seek};
@@ -29,7 +29,7 @@ pub(super) fn runs(
     let Some(range) = range.to_pages(page).intersection(region.range) else {
         return Ok(Vec::new());
     };
-    let asked = BackingQuery::about(file, region, page)?;
+    let asked = BackingQuery::about(file, &region.name, page)?;
     let into = range.start().get() - region.range.start().get();
     let first = region.offset.saturating_add(into);
     let end = first.saturating_add(range.len());
@@ -38,6 +38,11 @@ pub(super) fn runs(
     asked.contents(first, inside, &mut runs)?;
     runs.add(inside, end, Ok(BackingContent::PastEnd));
     Ok(runs.found)
+}
+
+/// Bytes of a file that are in the page cache.
+pub(super) fn cached_bytes(file: &ModuleFile, name: &Name, page: PageSize) -> Result<u64> {
+    BackingQuery::about(file, name, page)?.cached()
 }
 
 /// Runs as [`from_bytes`] reads them: three words each, then why the last one is unknown.
@@ -120,7 +125,7 @@ enum CacheQuery {
 /// An object whose content is queried.
 struct BackingQuery<'f> {
     file: &'f ModuleFile,
-    region: &'f Region,
+    name: &'f Name,
     page: PageSize,
     /// Its size, rounded up to whole pages.
     size: u64,
@@ -131,16 +136,14 @@ struct BackingQuery<'f> {
 }
 
 impl<'f> BackingQuery<'f> {
-    fn about(file: &'f ModuleFile, region: &'f Region, page: PageSize) -> Result<Self> {
-        /// include/uapi/linux/magic.h
-        const OVERLAYFS: u64 = 0x794c_7630;
-        let failed = |error| Error::io(format!("examining the file of {}", region.name), error);
+    fn about(file: &'f ModuleFile, name: &'f Name, page: PageSize) -> Result<Self> {
+        let failed = |error| Error::io(format!("examining the file of {name}"), error);
         let stat = fstat(file).map_err(failed)?;
         let size = u64::try_from(stat.st_size).unwrap_or(0);
         let filesystem = file.filesystem().map_err(failed)?;
         Ok(BackingQuery {
             file,
-            region,
+            name,
             page,
             size: size.checked_next_multiple_of(page.bytes()).unwrap_or(size),
             shared_memory: filesystem == TMPFS,
@@ -159,7 +162,7 @@ impl<'f> BackingQuery<'f> {
                 // Neither SEEK_DATA nor cachestat knows hugetlb pages.
                 _ => Err(Error::not_available(format!(
                     "{} has some of its huge pages, and the kernel does not show which",
-                    self.region.name
+                    self.name
                 ))),
             };
             runs.add(from, to, content);
@@ -192,7 +195,7 @@ impl<'f> BackingQuery<'f> {
         match seek(self.file, to) {
             Ok(offset) => Ok(Some(offset)),
             Err(Errno::NXIO) => Ok(None),
-            Err(error) => Err(Error::io(format!("seeking in the file of {}", self.region.name), error)),
+            Err(error) => Err(Error::io(format!("seeking in the file of {}", self.name), error)),
         }
     }
 
@@ -245,6 +248,34 @@ impl<'f> BackingQuery<'f> {
         Ok(Ok(()))
     }
 
+    /// Bytes of all of the file that are in the page cache.
+    fn cached(&self) -> Result<u64> {
+        let pages = match (self.size, self.way) {
+            (0, _) => Ok(0),
+            (size, CacheQuery::Counts) => match sys::cached_pages(self.file, 0, size) {
+                // Before Linux 6.5.
+                Err(Errno::NOSYS) => self.mapped_pages(),
+                counted => counted,
+            },
+            (_, CacheQuery::Map) => self.mapped_pages(),
+        };
+        pages.map(|pages| pages.saturating_mul(self.page.bytes())).map_err(|error| self.open_error(error))
+    }
+
+    fn mapped_pages(&self) -> rustix::io::Result<u64> {
+        if !self.could_write() {
+            return Err(Errno::PERM);
+        }
+        let window = WINDOW_PAGES * self.page.bytes();
+        let (mut at, mut cached) = (0, 0);
+        while at < self.size {
+            let length = usize::try_from(window.min(self.size - at)).map_err(|_| Errno::OVERFLOW)?;
+            cached += sys::cached_map(self.file, at, length)?.into_iter().filter(|is_cached| *is_cached).count() as u64;
+            at = at.saturating_add(window);
+        }
+        Ok(cached)
+    }
+
     fn map(&self, from: u64, to: u64, runs: &mut RunBuilder<'_>) -> rustix::io::Result<()> {
         if !self.could_write() {
             return Err(Errno::PERM);
@@ -269,13 +300,12 @@ impl<'f> BackingQuery<'f> {
     }
 
     fn open_error(&self, error: Errno) -> Error {
-        let name = &self.region.name;
         match error {
             Errno::PERM | Errno::ACCESS => Error::not_permitted(
                 "may not query the page cache of another user's file",
                 "only the file's owner, those who may write it, and root can",
             ),
-            error => Error::io(format!("querying the page cache of {name}"), error),
+            error => Error::io(format!("querying the page cache of {}", self.name), error),
         }
     }
 }

@@ -1,13 +1,15 @@
 //! What is behind a mapping or a file descriptor, found without opening it.
 
 use super::apart::{answer, words};
+use super::attached::Attached;
+use super::backing::cached_bytes;
 use super::directory::Directory;
-use super::module_file::{Refusal, Root, kind_of, numbers};
-use super::modules::{LiveModules, no_file};
+use super::module_file::{ModuleFile, Refusal, Root, kind_of, numbers};
+use super::modules::{LiveModules, no_file, not_opened};
 use crate::access::{Error, Result};
-use crate::kernel::Region;
 use crate::kernel::descriptors::mount_id;
 use crate::kernel::mapped_file::MappedFile;
+use crate::kernel::{Name, Region};
 use crate::own::rights::with_raised_rights;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, fstat, fstatfs, major, minor, openat};
@@ -34,6 +36,19 @@ pub(super) fn behind_descriptor(process: &Directory, thread: Option<u32>, number
     let found = with_raised_rights(|| openat(process.fd(), &path, flags, Mode::empty()));
     let words = found.and_then(|found| status_words(&found));
     words.map(Vec::from).map_err(|error| Error::io(format!("looking at /proc/PID/{path}"), error))
+}
+
+/// Bytes of the file behind a descriptor that are in the page cache, and the words of [`MappedFile`]. It is opened.
+pub(super) fn cached_of_descriptor(process: &Attached, thread: Option<u32>, number: u32) -> Result<Vec<u64>> {
+    let (directory, path) = (process.directory(), of_descriptor("fd", thread, number));
+    let failed = |error| Error::io(format!("looking at /proc/PID/{path}"), error);
+    let name = Name::new(directory.link(&path).map_err(failed)?);
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let found = with_raised_rights(|| openat(directory.fd(), &path, flags, Mode::empty())).map_err(failed)?;
+    let status = status_words(&found).map_err(failed)?;
+    let file = ModuleFile::open_held(found).map_err(|refusal| not_opened(&name, refusal))?;
+    let cached = cached_bytes(&file, &name, process.memory().page)?;
+    Ok([&[cached], &status[..]].concat())
 }
 
 impl LiveModules {

@@ -204,6 +204,9 @@ impl Live {
             Probe::Descriptor(thread, number) => {
                 mapped_file::behind_descriptor(self.attached()?.directory(), thread, number)
             }
+            Probe::DescriptorCache(thread, number) => {
+                mapped_file::cached_of_descriptor(self.attached()?, thread, number)
+            }
             probe => self.machine.probe(probe),
         }
     }
@@ -384,7 +387,8 @@ impl LiveMachine {
             | Probe::IsNamed(..)
             | Probe::MappedFile(_)
             | Probe::Descriptor(..)
-            | Probe::DescriptorMount(..) => None,
+            | Probe::DescriptorMount(..)
+            | Probe::DescriptorCache(..) => None,
         };
         words.ok_or_else(|| Error::not_available("the kernel does not report it"))
     }

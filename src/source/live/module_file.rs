@@ -11,7 +11,7 @@ use super::memory::Memory;
 use crate::access::ReadAt;
 use crate::budget::until_interrupted;
 use crate::budget::{Budget, OutOfBudget};
-use crate::kernel::mapped_file::{HUGETLBFS, SECRETMEM, TMPFS};
+use crate::kernel::mapped_file::{HUGETLBFS, OTHER_NUMBERS, SECRETMEM, TMPFS};
 use crate::kernel::mounts::{self, Lease};
 use crate::kernel::{Device, Region, VirtualAddress, maps};
 use crate::own::rights::with_raised_rights;
@@ -107,6 +107,15 @@ impl ModuleFile {
         Ok(ModuleFile { file, stat })
     }
 
+    /// Opens the file of a path handle (O_PATH) to which a descriptor of the target led, if it is a regular file that
+    /// holds bytes: the target could open it itself.
+    pub(super) fn open_held(found: OwnedFd) -> std::result::Result<Self, Refusal> {
+        let (stat, _) = keeps_bytes(&found)?;
+        without_lease([stat.st_ino; 2])?;
+        let file = with_raised_rights(|| reopen(&found))?;
+        Ok(ModuleFile { file, stat })
+    }
+
     /// Who owns it: a user id.
     pub(super) fn owner(&self) -> u32 {
         self.stat.st_uid
@@ -156,10 +165,6 @@ fn keeps_bytes(found: &OwnedFd) -> std::result::Result<(Stat, u64), Refusal> {
     let system = fstatfs(found)?;
     if is_made_up(&system) { Err(Refusal::MadeUp) } else { Ok((stat, kind_of(&system))) }
 }
-
-/// File systems that give `stat` other numbers than `maps`: `OVERLAYFS_SUPER_MAGIC`, `BTRFS_SUPER_MAGIC`,
-/// `BCACHEFS_STATFS_MAGIC`, `CEPH_SUPER_MAGIC`.
-const OTHER_NUMBERS: [u64; 4] = [0x794c_7630, 0x9123_683e, 0xca45_1a4e, 0x00c3_6400];
 
 /// Refuses a file with one of these inode numbers if opening it would signal another process.
 fn without_lease(inodes: [u64; 2]) -> std::result::Result<(), Refusal> {

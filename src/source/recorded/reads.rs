@@ -444,7 +444,8 @@ pub(super) fn probe(probe: Probe<'_>) -> Option<&'static str> {
         | Probe::FollowOwn(_)
         | Probe::IsNamed(..)
         | Probe::Descriptor(..)
-        | Probe::DescriptorMount(..) => None,
+        | Probe::DescriptorMount(..)
+        | Probe::DescriptorCache(..) => None,
     }
 }
 

@@ -15,6 +15,7 @@ use std::process::Command;
 pub mod charges;
 mod classes;
 pub mod command;
+pub mod deleted;
 mod family;
 mod fork_cost;
 pub mod objects;
@@ -58,6 +59,7 @@ pub const TESTS: &[Test] = &[
     ("account::a_segment_that_a_child_has_filled", objects::a_segment_that_a_child_has_filled),
     ("account::a_file_with_two_names_is_one_object", objects::a_file_with_two_names_is_one_object),
     ("account::frames_add_up_beside_the_counters", objects::frames_add_up_beside_the_counters),
+    ("account::what_deleted_files_have_in_the_page_cache", deleted::what_deleted_files_have_in_the_page_cache),
     ("account::a_huge_page_given_back_in_part", rests::a_huge_page_given_back_in_part),
     ("account::a_cgroup_with_page_cache", family::a_cgroup_with_page_cache),
     ("account::charges_add_up_to_the_group", charges::charges_add_up_to_the_group),

@@ -38,7 +38,7 @@ use super::super::classify::Backing;
 use super::super::page::{Evidence, Page};
 use super::super::sweep::Sweep;
 use super::super::{Error, Result};
-use super::objects::{MemoryObjects, ObjectCounter, is_of_object};
+use super::objects::{MemoryObjects, ObjectCounter, has_counted_parts};
 use super::rests::RestSearch;
 use crate::access::Identity;
 use crate::budget::Budget;
@@ -179,6 +179,14 @@ impl Family {
         Family { finds_heaps, ..self }
     }
 
+    /// The same, with deleted files on disks among the [objects](Self::objects) if `open` is set: they are opened.
+    pub fn opening_deleted_files(mut self, open: bool) -> Self {
+        if open {
+            self.objects.with_deleted_files();
+        }
+        self
+    }
+
     /// The next step; `None` after the last one.
     ///
     /// # Errors
@@ -307,7 +315,7 @@ impl Family {
             Some(Backing::Secret) => Some(FrameKind::Secret),
             _ => None,
         };
-        let object = chunk.region.filter(|viewed| is_of_object(viewed)).map(|viewed| &viewed.region);
+        let object = chunk.region.filter(|viewed| has_counted_parts(viewed)).map(|viewed| &viewed.region);
         let index = self.members.len().saturating_sub(1);
         let member = (index, self.members.last().map_or(0, |member| member.identity.pid));
         let mut of_region: Option<Option<u32>> = None;

@@ -1,6 +1,9 @@
 //! File descriptors through which a process may have pinned memory, and those of objects in memory.
 
-use super::{AddressRange, VirtualAddress, text};
+use super::{AddressRange, PageSize, VirtualAddress, text};
+
+/// The name of an io_uring, of its descriptors and mappings.
+pub const RING: &[u8] = b"anon_inode:[io_uring]";
 
 /// What pins memory through a file descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,7 +21,7 @@ impl PinningDevice {
     /// The device that the link in `/proc/PID/fd` leads to.
     pub fn of_link(link: &[u8]) -> Option<Self> {
         let begins = |with: &[&[u8]]| with.iter().any(|&one| link.starts_with(one));
-        if link == b"anon_inode:[io_uring]" {
+        if link == RING {
             Some(PinningDevice::IoUring)
         } else if begins(&[b"/dev/infiniband/uverbs"]) {
             Some(PinningDevice::Rdma)
@@ -51,6 +54,10 @@ pub enum MemoryLink {
     Object,
     /// A path. The mount of the file tells.
     Path,
+    /// An io_uring: its fdinfo has how many entries it has.
+    Ring,
+    /// A device of the drivers of graphics cards and accelerators (drm): its fdinfo has the memory of a client.
+    Graphics,
 }
 
 impl MemoryLink {
@@ -60,6 +67,10 @@ impl MemoryLink {
         // memfd_create(2) without and with MFD_HUGETLB, dma-buf, memfd_secret(2), guest_memfd (virt/kvm/guest_memfd.c).
         if begins(&[b"/memfd:", b"/anon_hugepage", b"/dmabuf:", b"/secretmem", b"anon_inode:[kvm-gmem]"]) {
             Some(MemoryLink::Object)
+        } else if link == RING {
+            Some(MemoryLink::Ring)
+        } else if begins(&[b"/dev/dri/", b"/dev/accel/"]) {
+            Some(MemoryLink::Graphics)
         } else if link.starts_with(b"/") {
             Some(MemoryLink::Path)
         } else {
@@ -74,6 +85,103 @@ pub fn mount_id(fdinfo: &[u8]) -> Option<u32> {
         let mut fields = line.fields();
         (fields.next()? == b"mnt_id:").then(|| text::decimal(fields.next()?))?
     })
+}
+
+/// The value of a line `KEY: VALUE` of `fdinfo`.
+fn value<'a>(fdinfo: &'a [u8], key: &[u8]) -> Option<&'a str> {
+    let mut lines = fdinfo.split(|&byte| byte == b'\n');
+    let value = lines.find_map(|line| line.strip_prefix(key)?.strip_prefix(b":"))?;
+    Some(std::str::from_utf8(value).ok()?.trim())
+}
+
+/// The most bytes that an io_uring takes, by the `fdinfo` that has its number of entries (Linux 5.16 and later).
+/// Nothing there shows whether entries have double size (`IORING_SETUP_SQE128`, `IORING_SETUP_CQE32`): it is assumed
+/// (`io_allocate_scq_urings` in io_uring/io_uring.c).
+pub fn ring_bytes(fdinfo: &[u8], page: PageSize) -> Option<u64> {
+    /// `struct io_rings` without entries.
+    const HEAD: u64 = 320;
+    let entries = |key: &[u8]| {
+        let mask = u64::from_str_radix(value(fdinfo, key)?.strip_prefix("0x")?, 16).ok()?;
+        mask.checked_add(1)
+    };
+    let (submitted, completed) = (entries(b"SqMask")?, entries(b"CqMask")?);
+    let whole_pages = |bytes: u64| bytes.checked_next_multiple_of(page.bytes());
+    let rings = completed.checked_mul(32)?.checked_add(submitted.checked_mul(4)?)?.checked_add(HEAD)?;
+    whole_pages(rings)?.checked_add(whole_pages(submitted.checked_mul(128)?)?)
+}
+
+/// A client of a driver of a graphics card or an accelerator (Documentation/gpu/drm-usage-stats.rst).
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct GraphicsClient {
+    /// The driver, and the device if the driver has a name for it: `i915 0000:00:02.0`.
+    pub driver: String,
+    /// Its number. Several descriptors may be of one client.
+    pub number: u64,
+    /// Its memory.
+    pub memory: Vec<GraphicsMemory>,
+}
+
+/// Memory of such a client in one place.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct GraphicsMemory {
+    /// The place, as the driver calls it: `system0`, `gtt`, `vram0`. It may be on the device.
+    pub place: String,
+    /// Bytes of buffers that are there.
+    pub bytes: u64,
+    /// Whether these are all buffers that were made, of which some may have no memory: the driver shows no more.
+    pub is_at_most: bool,
+    /// Bytes of buffers that other clients have too.
+    pub shared: Option<u64>,
+}
+
+/// The client that `fdinfo` of a descriptor shows.
+pub fn graphics_client(fdinfo: &[u8]) -> Option<GraphicsClient> {
+    let driver = value(fdinfo, b"drm-driver")?;
+    let driver = value(fdinfo, b"drm-pdev").map_or_else(|| driver.to_owned(), |device| format!("{driver} {device}"));
+    let number = value(fdinfo, b"drm-client-id")?.parse().ok()?;
+    let text = String::from_utf8_lossy(fdinfo);
+    let lines = || text.lines().filter_map(|line| line.split_once(':')).map(|(key, value)| (key, value.trim()));
+    let of = |kind: &str, place: &str| {
+        let is_it = |key: &str| key.strip_prefix(kind) == Some(place);
+        lines().find(|(key, _)| is_it(key)).and_then(|(_, value)| graphics_bytes(value))
+    };
+    let mut memory: Vec<GraphicsMemory> = Vec::new();
+    for (key, _) in lines() {
+        let kinds = [RESIDENT, MEMORY, TOTAL].into_iter();
+        let Some(place) = kinds.clone().find_map(|kind| key.strip_prefix(kind)) else {
+            continue;
+        };
+        // xe has counters of cycles beside the sums of memory.
+        if place.starts_with("cycles-") || memory.iter().any(|one| one.place == place) {
+            continue;
+        }
+        let found = kinds.zip([false, false, true]).find_map(|(kind, at_most)| Some((of(kind, place)?, at_most)));
+        if let Some((bytes, is_at_most)) = found {
+            memory.push(GraphicsMemory { place: place.to_owned(), bytes, is_at_most, shared: of(SHARED, place) });
+        }
+    }
+    Some(GraphicsClient { driver, number, memory })
+}
+
+/// Buffers that are in memory; `drm-memory-` is the same in older versions of amdgpu.
+const RESIDENT: &str = "drm-resident-";
+const MEMORY: &str = "drm-memory-";
+/// All buffers.
+const TOTAL: &str = "drm-total-";
+const SHARED: &str = "drm-shared-";
+
+/// `16 MiB`, `2048 KiB` or bytes.
+fn graphics_bytes(value: &str) -> Option<u64> {
+    let (number, unit) = value.split_once(' ').unwrap_or((value, ""));
+    let shift = match unit.trim() {
+        "" => 0,
+        "KiB" => 10,
+        "MiB" => 20,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
 /// The registered buffers in the `fdinfo` of an io_uring (`io_uring_show_fdinfo` in io_uring/fdinfo.c): rows
@@ -104,6 +212,51 @@ mod tests {
         assert_eq!(found, [(0x7f00_0000_1000, 4096), (0x7f00_0001_0800, 300)]);
         assert_eq!(registered_buffers(b"pos:\t0\nUserBufs:\t0\n").count(), 0);
         assert_eq!(registered_buffers(b"").count(), 0);
+    }
+
+    #[test]
+    fn the_size_of_a_ring_follows_from_its_entries() {
+        let page = PageSize::from_bytes(4096).expect("a power of two");
+        let info = b"pos:\t0\nSqMask:\t0xfff\nSqHead:\t0\nCqMask:\t0x1fff\nCqHead:\t0\n";
+        // 8192 completions of 32 bytes, 4096 numbers, the head; 4096 submissions of 128 bytes.
+        assert_eq!(ring_bytes(info, page), Some((262_144 + 16_384 + 4096) + 524_288));
+        assert_eq!(ring_bytes(b"SqMask:\t0x7\nCqMask:\t0xf\n", page), Some(2 * 4096));
+        assert_eq!(ring_bytes(b"SqThread:\t-1\n", page), None);
+        assert_eq!(ring_bytes(b"SqMask:\t0xffffffffffffffff\nCqMask:\t0x1\n", page), None);
+    }
+
+    #[test]
+    fn memory_of_graphics_clients() {
+        let shown = |text: &str| {
+            let client = graphics_client(text.as_bytes())?;
+            let memory = client.memory.into_iter();
+            let memory: Vec<_> =
+                memory.map(|one| format!("{} {} {} {:?}", one.place, one.bytes, one.is_at_most, one.shared)).collect();
+            Some((client.driver, client.number, memory))
+        };
+        let i915 = "pos:\t0\nmnt_id:\t25\nino:\t412\ndrm-driver:\ti915\ndrm-client-id:\t31\ndrm-pdev:\t0000:00:02.0\n\
+            drm-total-system0:\t40 MiB\ndrm-shared-system0:\t12 MiB\ndrm-active-system0:\t0\n\
+            drm-resident-system0:\t30 MiB\ndrm-purgeable-system0:\t0\ndrm-total-stolen-system0:\t4096\n\
+            drm-engine-render:\t9581 ns\n";
+        assert_eq!(
+            shown(i915),
+            Some((
+                "i915 0000:00:02.0".to_owned(),
+                31,
+                vec![
+                    format!("system0 {} false Some({})", 30 << 20, 12 << 20),
+                    "stolen-system0 4096 true None".to_owned()
+                ]
+            ))
+        );
+        // One amount under two keys.
+        let amdgpu = "drm-driver:\tamdgpu\ndrm-client-id:\t24\ndrm-memory-vram:\t39364 KiB\ndrm-memory-gtt: \t8616 KiB\n\
+            drm-resident-vram:\t39364 KiB\n";
+        let places = vec![format!("vram {} false None", 39_364 << 10), format!("gtt {} false None", 8616 << 10)];
+        assert_eq!(shown(amdgpu), Some(("amdgpu".to_owned(), 24, places)));
+        let xe = "drm-driver:\txe\ndrm-client-id:\t7\ndrm-total-cycles-rcs:\t1000\ndrm-resident-vram0:\t3 GiB\n";
+        assert_eq!(shown(xe), Some(("xe".to_owned(), 7, Vec::new())));
+        assert_eq!(shown("pos:\t0\n"), None);
     }
 
     #[test]

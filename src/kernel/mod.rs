@@ -24,6 +24,7 @@ pub mod page_flags;
 #[doc(hidden)]
 pub mod page_table;
 pub mod physical;
+pub mod segments;
 #[cfg(feature = "serde")]
 mod serialize;
 pub mod smaps;

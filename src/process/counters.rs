@@ -2,7 +2,9 @@
 
 use super::{Machine, Result};
 use crate::access::Error;
-use crate::kernel::text::decimal;
+use crate::kernel::Name;
+use crate::kernel::segments::{Segment, segments};
+use crate::kernel::text::{BadLine, decimal};
 use crate::source::File;
 use procfs::FromBufRead;
 
@@ -48,6 +50,16 @@ impl Machine {
         let text = self.source().fetch(File::MostMappings)?;
         let number = decimal(text.trim_ascii());
         number.ok_or_else(|| Error::not_available("/proc/sys/vm/max_map_count holds no number"))
+    }
+
+    /// The System V segments of the IPC namespace that pmdb runs in, and that namespace, as its link names it.
+    ///
+    /// # Errors
+    /// The source does not have them.
+    pub fn segments(&self) -> Result<(Name, Vec<Segment>)> {
+        let namespace = Name::new(self.source().fetch(File::OwnIpcNamespace)?);
+        let segments: std::result::Result<_, BadLine> = segments(&self.source().fetch(File::Segments)?).collect();
+        Ok((namespace, segments?))
     }
 
     /// The kernel's counters of memory (`/proc/meminfo`) as they are now, in bytes.

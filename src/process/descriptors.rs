@@ -4,10 +4,12 @@
 use super::{Process, Result};
 use crate::access;
 use crate::budget::{Budget, until_interrupted};
-use crate::kernel::descriptors::{MemoryLink, PinningDevice, registered_buffers};
+use crate::kernel::descriptors::{
+    GraphicsClient, MemoryLink, PinningDevice, graphics_client, registered_buffers, ring_bytes,
+};
 use crate::kernel::mapped_file::{FileType, MappedFile};
 use crate::kernel::mounts::Mount;
-use crate::kernel::{AddressRange, Name, maps};
+use crate::kernel::{AddressRange, Device, Name, maps};
 use crate::source::{File, List, Probe};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,6 +44,28 @@ pub struct MemoryDescriptor {
     pub file: MappedFile,
 }
 
+/// A file descriptor of something that has memory of the kernel, whose size its `fdinfo` has.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct KernelDescriptor {
+    /// The thread in whose table it is, if that is not the table of the process.
+    pub thread: Option<u32>,
+    /// Its number.
+    pub number: u32,
+    /// What it is.
+    pub memory: KernelMemory,
+}
+
+/// What has such memory.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum KernelMemory {
+    /// An io_uring: device and inode, and the most bytes that it may have.
+    Ring(Device, u64, u64),
+    /// A client of a driver of a graphics card or an accelerator.
+    Graphics(GraphicsClient),
+}
+
 /// A file descriptor as it is listed.
 struct ListedDescriptor {
     thread: Option<u32>,
@@ -67,6 +91,10 @@ pub struct MemoryDescriptors {
     pub all: Vec<MemoryDescriptor>,
     /// Those of deleted files on disks, whose pages are in the page cache.
     pub deleted: Vec<MemoryDescriptor>,
+    /// Those of rings and of drivers, whose memory the kernel has.
+    pub of_kernel: Vec<KernelDescriptor>,
+    /// Number of rings whose size is unknown.
+    pub unknown_rings: u64,
     /// Number of descriptors of files on mounts that the process does not see: these may be in memory too.
     pub unseen: u64,
 }
@@ -100,11 +128,17 @@ impl Process {
         let mounts = access::mounts(&self.source().fetch(File::Mounts)?, budget)?;
         let mounts: BTreeMap<u64, &Mount> = mounts.iter().map(|mount| (mount.id.into(), mount)).collect();
         let mut descriptors = MemoryDescriptors::default();
-        for ListedDescriptor { thread, number, link } in self.descriptors(budget)? {
+        for one in self.descriptors(budget)? {
             budget.go_on()?;
-            let Some(kind) = MemoryLink::of(&link) else {
-                continue;
+            let kind = match MemoryLink::of(&one.link) {
+                None => continue,
+                Some(MemoryLink::Ring | MemoryLink::Graphics) => {
+                    self.add_kernel_memory(&one, &mut descriptors);
+                    continue;
+                }
+                Some(kind) => kind,
             };
+            let ListedDescriptor { thread, number, link } = one;
             let mount = self.source().word(Probe::DescriptorMount(thread, number));
             let mount = mount.and_then(|mount| mounts.get(&mount));
             let (name, deleted) = maps::name(&link);
@@ -113,7 +147,7 @@ impl Process {
                 (Some(mount), _) if deleted && !mount.is_served() => false,
                 (Some(_), _) => continue,
                 (None, MemoryLink::Object) => true,
-                (None, MemoryLink::Path) => {
+                (None, _) => {
                     descriptors.unseen += 1;
                     continue;
                 }
@@ -130,6 +164,23 @@ impl Process {
             }
         }
         Ok(descriptors)
+    }
+
+    fn add_kernel_memory(&self, one: &ListedDescriptor, descriptors: &mut MemoryDescriptors) {
+        let (thread, number) = (one.thread, one.number);
+        let info = self.source().fetch(one.info()).unwrap_or_default();
+        let memory = match MemoryLink::of(&one.link) {
+            Some(MemoryLink::Ring) => {
+                let words = self.source().fetch(Probe::Descriptor(thread, number)).unwrap_or_default();
+                let identity = MappedFile::from_words(&words).and_then(|file| file.identity);
+                let found = identity.zip(ring_bytes(&info, self.page_size()));
+                descriptors.unknown_rings += u64::from(found.is_none());
+                // Before Linux 5.12 all rings have one inode: they are one.
+                found.map(|((device, inode), bytes)| KernelMemory::Ring(device, inode, bytes))
+            }
+            _ => graphics_client(&info).map(KernelMemory::Graphics),
+        };
+        descriptors.of_kernel.extend(memory.map(|memory| KernelDescriptor { thread, number, memory }));
     }
 
     /// Bytes of the file of a descriptor that are in the page cache. The file is opened, unless somebody holds a lease

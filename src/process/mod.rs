@@ -44,7 +44,7 @@ pub use crate::source::{
 pub(crate) use crate::source::{PassedOver, kept_under_no_key};
 pub use cgroups::CgroupMemory;
 pub use counters::MemoryCounters;
-pub use descriptors::{MemoryDescriptor, MemoryDescriptors, PinningDescriptor};
+pub use descriptors::{KernelDescriptor, KernelMemory, MemoryDescriptor, MemoryDescriptors, PinningDescriptor};
 pub use group_limits::{GroupLimit, GroupLimits};
 pub use handles::{ProcessHandle, ProcessHandles};
 pub use huge::{HugeSettings, HugeSize};

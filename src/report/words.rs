@@ -409,6 +409,10 @@ worded! {
         GuestMemory = "guest_memory",
         /// A deleted file on a disk: what of it is in the page cache.
         DeletedFile = "deleted_file",
+        /// An io_uring that nobody maps.
+        IoUring = "io_uring",
+        /// Buffers of a client of a driver of a graphics card or an accelerator (drm), in memory or on the device.
+        Graphics = "graphics",
     }
 }
 

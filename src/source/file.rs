@@ -3,9 +3,6 @@
 use super::class::{Argument, Subject, questions_of};
 use crate::kernel::AddressRange;
 
-/// Why no capture has the use of a file descriptor.
-const PINS: &str = "only the kernel's own records show pins";
-
 questions_of! {
     /// A file that is read whole, or a link.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,9 +20,9 @@ questions_of! {
         /// `/proc/PID/task/TID/syscall`
         ThreadSyscall(thread: u32) = "syscall" => process(EachThread, Nothing),
         /// `/proc/PID/fdinfo/N`
-        DescriptorInfo(number: u32) = "fdinfo" => process(Never(PINS), LeftOut),
+        DescriptorInfo(number: u32) = "fdinfo" => process(WhileDecoding, LeftOut),
         /// `/proc/PID/task/TID/fdinfo/N`, by thread and number.
-        ThreadDescriptorInfo(thread: u32, number: u32) = "fdinfo" => process(Never(PINS), LeftOut),
+        ThreadDescriptorInfo(thread: u32, number: u32) = "fdinfo" => process(WhileDecoding, LeftOut),
         /// `/proc/PID/smaps`
         Smaps = "smaps" => process(EachProcess, Regions),
         /// `/proc/PID/smaps_rollup`
@@ -56,6 +53,10 @@ questions_of! {
         OwnMounts = "own-mountinfo" => machine(Once, Mounts),
         /// Where `/proc/self/ns/user` leads.
         OwnUserNamespace = "own-user-namespace" => machine(Once, Nothing),
+        /// Where `/proc/self/ns/ipc` leads.
+        OwnIpcNamespace = "own-ipc-namespace" => machine(Once, Nothing),
+        /// `/proc/sysvipc/shm`: the System V segments of the IPC namespace that pmdb runs in.
+        Segments = "segments" => machine(Once, Nothing),
         /// The release of the kernel, as `uname -r` prints it.
         Release = "osrelease" => machine(Once, Nothing),
         /// `/proc/uptime`
@@ -160,6 +161,8 @@ impl File {
             File::OwnSmaps => ("/proc/self/smaps", "the kernel's counts for the regions of pmdb itself"),
             File::OwnMounts => ("/proc/self/mountinfo", "the mounted filesystems"),
             File::OwnUserNamespace => ("/proc/self/ns/user", "the user namespace"),
+            File::OwnIpcNamespace => ("/proc/self/ns/ipc", "the IPC namespace of pmdb itself"),
+            File::Segments => ("/proc/sysvipc/shm", "System V segments"),
             File::Release => ("/proc/sys/kernel/osrelease", "the release of the kernel"),
             File::Uptime => ("/proc/uptime", "the uptime"),
             File::MostMappings => ("/proc/sys/vm/max_map_count", "the limit of mappings of a process"),

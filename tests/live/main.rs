@@ -159,6 +159,7 @@ const SCENARIOS: &[&[Scenario]] = &[
     account::charges::SCENARIOS,
     account::deleted::SCENARIOS,
     account::objects::SCENARIOS,
+    account::rings::SCENARIOS,
     answers::swap::SCENARIOS,
     capture_names::SCENARIOS,
     expressions::SCENARIOS,

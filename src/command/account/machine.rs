@@ -1,10 +1,11 @@
 //! `account frames`: every physical frame in one class, beside the kernel's counters.
 
+use super::objects;
 use super::records::{bytes, share};
 use crate::command::floor::{Context, Error, Flow, Outcome};
 use crate::command::rows::{finish, pull};
 use crate::command::summary::all_frames;
-use crate::inspect::account::{FrameAccountSums, counted_without_mark, counter, frame_account};
+use crate::inspect::account::{FrameAccountSums, counted_without_mark, counter, frame_account, unattached_segments};
 use crate::process::MemoryCounters;
 use crate::render::Record;
 use crate::render::columns::{Cell, Column, Table};
@@ -135,6 +136,11 @@ pub(super) fn run(context: &mut Context) -> Outcome {
         classes.into_iter().map(|(class, frames)| row(class, in_bytes(frames), all, &counters)).collect();
     rows.sort_by_cached_key(|row| std::cmp::Reverse(row.bytes));
     rows.iter().try_for_each(|row| sink.emit(row)).map_err(Error::from)?;
+    if stopped.is_none()
+        && let Ok(lone) = unattached_segments(&machine)
+    {
+        objects::emit_rows(&lone, true, sink)?;
+    }
     let last = AccountMachine {
         bytes: all,
         holes,

@@ -7,7 +7,7 @@ mod charges;
 pub(super) mod family;
 pub(super) mod family_records;
 mod machine;
-mod objects;
+pub(super) mod objects;
 mod one;
 pub(super) mod records;
 mod rests;
@@ -211,6 +211,8 @@ Words of the answer:
   forked            shared with a parent or child
   other             merged and kernel pages, entries without memory, and amounts that cannot be divided
   unmapped          pages of objects that none of the processes maps: a memfd, a file of tmpfs, shared memory
+  io_uring          rings that none of them maps: at most so much, by the number of entries
+  client            buffers of a graphics driver for one of its clients; not in the sum, because they may be on the device
   large folios      huge pages and the like: if only a part is mapped, all of it is in use, and Rss counts the part
   at least          more is unknown: an object cannot be examined
   at most           the pages are unknown: secret memory, virtual machines, and the zero pages of a core

@@ -27,9 +27,9 @@ record! {
         kind: ObjectKind,
         /// Its path, or the name that the kernel gives it.
         name: Name,
-        /// The device of its file system; `null` for a System V segment.
+        /// The device of its file system; `null` for a System V segment, and for a client of a driver.
         device: Option<String>,
-        /// Its inode there, or the number of the segment: two objects may have one name.
+        /// Its inode there, or the number of the segment or of the client: two objects may have one name.
         inode: u64,
         /// Bytes of its pages, in memory or in swap.
         bytes: u64,
@@ -45,8 +45,12 @@ record! {
         held: u64,
         /// Whether several processes were counted.
         of_several: bool,
+        /// Of memory of a driver the bytes of buffers that other clients have too.
+        [optional] shared: Option<u64>,
+        /// The process that made it, of a System V segment that no process has attached.
+        [optional] creator: Option<u32>,
         /// The action that frees the memory.
-        freed_by: &'static str,
+        freed_by: String,
     }
 
     /// A file descriptor or a mapping that holds an object in memory.
@@ -72,13 +76,20 @@ static OBJECTS: Table<AccountObject> = Table::of(&[
     bytes("of").cell(|_, row| Cell::size(row.bytes)),
     Column::word("object", 24, Role::Name).cell(|_, row| Cell::new(object(row))),
     Column::word("held by; freed by", 24, Role::Plain)
-        .cell(|_, row| Cell::new(format!("{}; {}", held_by(row), row.freed_by))),
+        .cell(|_, row| Cell::new(format!("{}{}; {}", held_by(row), shared(row), row.freed_by))),
 ]);
 
 fn object(row: &AccountObject) -> String {
     let at_most = if row.at_most { " (at most)" } else { "" };
     let deleted = if row.kind == ObjectKind::DeletedFile { DELETED } else { "" };
-    format!("{}{deleted}, {} {}{at_most}", row.name, number_of(row.device.as_deref()), row.inode)
+    let number = if row.kind == ObjectKind::Graphics { "client" } else { number_of(row.device.as_deref()) };
+    format!("{}{deleted}, {number} {}{at_most}", row.name, row.inode)
+}
+
+/// `; 12 MiB shared with other clients`
+fn shared(row: &AccountObject) -> String {
+    let shared = row.shared.filter(|shared| *shared > 0);
+    shared.map_or_else(String::new, |shared| format!("; {} shared with other clients", size(shared)))
 }
 
 /// The word for the number of an object on this device.
@@ -97,6 +108,9 @@ fn held_by(row: &AccountObject) -> String {
             None => format!("{what} of {}", holder.pid),
         }
     };
+    if let Some(creator) = row.creator {
+        return format!("created by {creator}, and nobody has it");
+    }
     let named: Vec<String> = row.holders.iter().take(MOST_HOLDERS).map(words).collect();
     match row.held.saturating_sub(named.len() as u64) {
         0 => named.join(", "),
@@ -106,12 +120,7 @@ fn held_by(row: &AccountObject) -> String {
 
 /// The rows of the largest objects, and a note of the others.
 pub(super) fn emit(objects: &MemoryObjects, of_several: bool, sink: &mut dyn Sink) -> Result<(), Stopped> {
-    objects.all.iter().take(MOST_ROWS).try_for_each(|object| sink.emit(&row(object, of_several)))?;
-    let rest = objects.all.get(MOST_ROWS..).unwrap_or_default();
-    if !rest.is_empty() {
-        let bytes = rest.iter().map(MemoryObject::unmapped).sum();
-        sink.note(format!("{} with {} unmapped", counted(rest.len() as u64, "more object"), size(bytes)))?;
-    }
+    emit_rows(&objects.all, of_several, sink)?;
     if let UnknownFiles { files, reason: Some(reason), .. } = &objects.unknown_files {
         let files = counted(*files, "deleted file");
         sink.note(format!("the page cache of {files} is unknown: {}", reason.cause()))?;
@@ -119,11 +128,27 @@ pub(super) fn emit(objects: &MemoryObjects, of_several: bool, sink: &mut dyn Sin
     Ok(())
 }
 
+/// The same of any objects.
+pub(super) fn emit_rows(objects: &[MemoryObject], of_several: bool, sink: &mut dyn Sink) -> Result<(), Stopped> {
+    objects.iter().take(MOST_ROWS).try_for_each(|object| sink.emit(&row(object, of_several)))?;
+    match objects.get(MOST_ROWS..).unwrap_or_default() {
+        [] => Ok(()),
+        rest => {
+            let bytes = rest.iter().map(MemoryObject::unmapped).sum();
+            sink.note(format!("{} with {} unmapped", counted(rest.len() as u64, "more object"), size(bytes)))
+        }
+    }
+}
+
 /// What frees a file that a directory has.
 const FREES_NAMED_FILE: &str = "rm, and the end of all mappings and descriptors";
 /// What frees the page cache of a deleted file. Its room on the disk is free when nobody holds it.
 const FREES_DELETED_FILE: &str = "reclaim, if clean, or the end of all mappings and descriptors";
-/// What frees a System V segment. The kernel marks all of them as deleted in `maps`: `ipcs -m` shows which are.
+/// What frees buffers of a client of a driver.
+const FREES_BUFFERS: &str = "closing its buffers, or the end of all its descriptors";
+/// What frees a System V segment that is marked for removal.
+const FREES_REMOVED: &str = "removed when its last process detaches";
+/// What frees a segment of another IPC namespace. The kernel marks all as deleted in `maps`: `ipcs -m` shows which are.
 const FREES_SEGMENT: &str = "ipcrm -m unless `ipcs -m` shows dest, and the last detach";
 
 fn row(object: &MemoryObject, of_several: bool) -> AccountObject {
@@ -143,13 +168,25 @@ fn row(object: &MemoryObject, of_several: bool) -> AccountObject {
             .collect(),
         held: object.held,
         of_several,
-        freed_by: match object.has_path {
-            _ if object.is_segment() => FREES_SEGMENT,
-            _ if object.kind == ObjectKind::DeletedFile => FREES_DELETED_FILE,
-            true => FREES_NAMED_FILE,
-            false => FREES_KEPT_MEMORY,
-        },
+        shared: object.shared,
+        creator: object.creator,
+        freed_by: freed_by(object),
     }
+}
+
+fn freed_by(object: &MemoryObject) -> String {
+    let (_, number) = object.identity.numbers();
+    let action = match (object.is_segment(), object.is_removed) {
+        (true, Some(true)) => FREES_REMOVED,
+        (true, Some(false)) if object.held == 0 => return format!("ipcrm -m {number}"),
+        (true, Some(false)) => return format!("ipcrm -m {number}, and the last detach"),
+        (true, None) => FREES_SEGMENT,
+        _ if object.kind == ObjectKind::DeletedFile => FREES_DELETED_FILE,
+        _ if object.kind == ObjectKind::Graphics => FREES_BUFFERS,
+        _ if object.has_path => FREES_NAMED_FILE,
+        _ => FREES_KEPT_MEMORY,
+    };
+    action.to_owned()
 }
 
 /// What a sum of unmapped bytes is, in words.
@@ -180,7 +217,9 @@ pub(in crate::command) mod samples {
             holders: vec![held(812, None), held(812, Some(3))],
             held: 2,
             of_several: false,
-            freed_by: FREES_KEPT_MEMORY,
+            shared: None,
+            creator: None,
+            freed_by: FREES_KEPT_MEMORY.to_owned(),
         };
         let pool = AccountObject {
             kind: ObjectKind::Tmpfs,
@@ -192,7 +231,7 @@ pub(in crate::command) mod samples {
             holders: (812..818).map(|pid| held(pid, Some(pid - 800))).collect(),
             held: 6,
             of_several: true,
-            freed_by: FREES_NAMED_FILE,
+            freed_by: FREES_NAMED_FILE.to_owned(),
             ..ring.clone()
         };
         let of_thread = AccountObject {
@@ -210,8 +249,32 @@ pub(in crate::command) mod samples {
             inode: 0,
             holders: vec![held(812, None)],
             held: 1,
-            freed_by: FREES_SEGMENT,
+            freed_by: FREES_SEGMENT.to_owned(),
             ..ring.clone()
+        };
+        let buffers = AccountObject {
+            kind: ObjectKind::Graphics,
+            name: Name::from("i915 0000:00:02.0 system0"),
+            device: None,
+            inode: 31,
+            bytes: 30 << 20,
+            mapped: 0,
+            unmapped: 30 << 20,
+            holders: vec![held(812, Some(7))],
+            held: 1,
+            shared: Some(12 << 20),
+            freed_by: FREES_BUFFERS.to_owned(),
+            ..ring.clone()
+        };
+        let lone = AccountObject {
+            mapped: 0,
+            unmapped: 24 << 20,
+            inode: 5,
+            holders: Vec::new(),
+            held: 0,
+            creator: Some(811),
+            freed_by: "ipcrm -m 5".to_owned(),
+            ..segment.clone()
         };
         let deleted = AccountObject {
             kind: ObjectKind::DeletedFile,
@@ -221,9 +284,17 @@ pub(in crate::command) mod samples {
             mapped: 0,
             holders: vec![held(812, Some(5))],
             held: 1,
-            freed_by: FREES_DELETED_FILE,
+            freed_by: FREES_DELETED_FILE.to_owned(),
             ..ring.clone()
         };
-        vec![Box::new(ring), Box::new(pool), Box::new(of_thread), Box::new(segment), Box::new(deleted)]
+        vec![
+            Box::new(ring),
+            Box::new(pool),
+            Box::new(of_thread),
+            Box::new(segment),
+            Box::new(lone),
+            Box::new(deleted),
+            Box::new(buffers),
+        ]
     }
 }

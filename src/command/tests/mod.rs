@@ -9,6 +9,7 @@ mod interrupts;
 mod language;
 mod memory;
 mod names;
+mod objects;
 mod pins;
 pub(super) mod records;
 mod snapshots;

@@ -258,7 +258,7 @@ impl Accounting {
         let PageCounter { objects, space, budget, .. } = &mut self.counter;
         let mut objects = std::mem::take(objects);
         objects.add_process(space, budget)?;
-        Ok(objects.finish())
+        Ok(objects.finish(&space.target().machine))
     }
 
     /// Why a mark is unknown of some pages.

@@ -59,7 +59,9 @@ pub use family::{
 };
 pub use frames::{FrameAccount, FrameAccountSums, counted_without_mark, counter, frame_account};
 pub use grouped::{AccountSums, GroupedAccounting};
-pub use objects::{Bound, MemoryObject, MemoryObjects, ObjectHolder, ObjectIdentity, UnknownFiles};
+pub use objects::{
+    Bound, MemoryObject, MemoryObjects, ObjectHolder, ObjectIdentity, UnknownFiles, unattached_segments,
+};
 pub use proof::{Check, checks};
 pub use rests::FolioRest;
 pub use sums::{Account, AccountEntry};

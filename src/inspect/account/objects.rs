@@ -12,10 +12,13 @@ use super::super::classify::Backing;
 use super::super::page::Page;
 use super::super::region::ViewedRegion;
 use crate::budget::{Budget, OutOfBudget};
+use crate::inspect::Result;
+use crate::kernel::descriptors::RING;
 use crate::kernel::mapped_file::{HUGETLBFS, MappedFile, OTHER_NUMBERS, TMPFS};
 use crate::kernel::maps;
+use crate::kernel::segments::Segment;
 use crate::kernel::{Device, Name, PageSize, Region, State, joined};
-use crate::process::{self, MemoryDescriptor, Process};
+use crate::process::{self, KernelDescriptor, KernelMemory, Machine, MemoryDescriptor, Process};
 use crate::report::{Fact, ObjectKind, Reason};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,6 +38,8 @@ pub enum ObjectIdentity {
     /// A System V segment, by its IPC namespace and its number there, which its mappings have in place of an inode: a
     /// memfd may have the same one.
     Segment(Name, u64),
+    /// A client of a driver, by the driver with its device and the place of the memory, and by its number there.
+    Client(Name, u64),
 }
 
 /// An object in memory.
@@ -49,6 +54,13 @@ pub struct MemoryObject {
     pub name: Name,
     /// Whether a directory has it still: it stays when its last mapping and descriptor end.
     pub has_path: bool,
+    /// Of a System V segment whether it is marked for removal: it ends when its last process detaches. `None` if that
+    /// is unknown: the segment is of another IPC namespace.
+    pub is_removed: Option<bool>,
+    /// Of memory of a driver the bytes of buffers that other clients have too.
+    pub shared: Option<u64>,
+    /// The process that made it, of a System V segment that no process has attached.
+    pub creator: Option<u32>,
     /// Bytes of its pages, in memory or in swap.
     pub bytes: u64,
     /// Whether it may have fewer outside of page tables: its size is known, but not what of it was filled, or not what
@@ -63,11 +75,11 @@ pub struct MemoryObject {
 }
 
 impl ObjectIdentity {
-    /// The device, unless it is a segment, and the inode or the number of the segment.
+    /// The device, if it is a file, and its inode, or the number of the segment or of the client.
     pub fn numbers(&self) -> (Option<Device>, u64) {
         match *self {
             ObjectIdentity::File(device, inode) => (Some(device), inode),
-            ObjectIdentity::Segment(_, number) => (None, number),
+            ObjectIdentity::Segment(_, number) | ObjectIdentity::Client(_, number) => (None, number),
         }
     }
 }
@@ -120,9 +132,10 @@ impl MemoryObjects {
         }
     }
 
-    /// All but deleted files on disks: no reclaim frees them.
+    /// All but deleted files on disks, which reclaim frees, and memory of drivers, which may be on a device.
     fn in_memory(&self) -> impl Iterator<Item = &MemoryObject> {
-        self.all.iter().filter(|object| object.kind != ObjectKind::DeletedFile)
+        let is_other = |kind| matches!(kind, ObjectKind::DeletedFile | ObjectKind::Graphics);
+        self.all.iter().filter(move |object| !is_other(object.kind))
     }
 
     /// What that sum is; `None` if it is exact.
@@ -153,6 +166,10 @@ pub struct ObjectHolder {
 pub(super) struct ObjectCounter {
     mapped: BTreeMap<ObjectIdentity, MappedParts>,
     objects: BTreeMap<ObjectIdentity, MemoryObject>,
+    /// The rings that they map, whose memory is counted there.
+    mapped_rings: BTreeSet<(Device, u64)>,
+    /// The processes.
+    processes: BTreeSet<u32>,
     /// The IPC namespace of the process whose pages are added, once it was asked for.
     namespace: Option<Name>,
     /// Why there may be more objects.
@@ -237,6 +254,9 @@ impl ObjectCounter {
     /// Turns to a process: its pages may follow.
     pub fn enter(&mut self, space: &AddressSpace) {
         self.namespace = None;
+        let rings = space.viewed_regions().iter().map(|viewed| &viewed.region);
+        let rings = rings.filter(|region| region.name.as_bytes() == RING);
+        self.mapped_rings.extend(rings.map(|region| (region.device, region.inode)));
         if space.viewed_regions().iter().any(|viewed| viewed.region.is_segment()) {
             match space.target().process.ipc_namespace() {
                 Ok(namespace) => self.namespace = Some(namespace),
@@ -251,7 +271,7 @@ impl ObjectCounter {
     }
 
     /// Adds the objects that a process that was [entered](Self::enter) maps or has a descriptor of. Each is a step.
-    pub fn add_process(&mut self, space: &AddressSpace, budget: &mut Budget) -> Result<(), OutOfBudget> {
+    pub fn add_process(&mut self, space: &AddressSpace, budget: &mut Budget) -> std::result::Result<(), OutOfBudget> {
         let (process, modules) = (&space.target().process, &space.target().modules);
         self.add_descriptors(process, budget)?;
         let mut seen = BTreeSet::new();
@@ -278,8 +298,9 @@ impl ObjectCounter {
     }
 
     /// Adds the objects that a process has a descriptor of. Each is a step.
-    pub fn add_descriptors(&mut self, process: &Process, budget: &mut Budget) -> Result<(), OutOfBudget> {
+    pub fn add_descriptors(&mut self, process: &Process, budget: &mut Budget) -> std::result::Result<(), OutOfBudget> {
         let pid = process.identity().pid;
+        self.processes.insert(pid);
         let descriptors = match process.memory_descriptors(budget) {
             Err(process::Error::OutOfBudget(over)) => return Err(over),
             Err(error) => {
@@ -302,7 +323,45 @@ impl ObjectCounter {
                 self.add(identity, (&one.name, one.deleted), &one.file, holder);
             }
         }
+        if descriptors.unknown_rings > 0 {
+            let unknown = "the sizes of rings are shown since Linux 5.16".to_owned();
+            self.may_lack(Reason::NotOnThisKernel(unknown));
+        }
+        descriptors.of_kernel.into_iter().for_each(|one| self.add_kernel_memory(pid, one));
         self.add_deleted_files(process, &descriptors.deleted, budget)
+    }
+
+    fn add_kernel_memory(&mut self, process: u32, one: KernelDescriptor) {
+        let holder = ObjectHolder { process, thread: one.thread, descriptor: Some(one.number) };
+        let mut add = |kind, identity, name, bytes, is_at_most, shared| {
+            if !self.add_holder(&identity, holder) {
+                let object = MemoryObject {
+                    kind,
+                    identity: identity.clone(),
+                    name,
+                    has_path: false,
+                    is_removed: None,
+                    shared,
+                    creator: None,
+                    bytes,
+                    is_at_most,
+                    mapped: 0,
+                    holders: vec![holder],
+                    held: 1,
+                };
+                self.objects.insert(identity, object);
+            }
+        };
+        match one.memory {
+            KernelMemory::Ring(device, inode, bytes) => {
+                add(ObjectKind::IoUring, ObjectIdentity::File(device, inode), Name::new(RING), bytes, true, None);
+            }
+            KernelMemory::Graphics(client) => client.memory.into_iter().for_each(|memory| {
+                let name = Name::new(format!("{} {}", client.driver, memory.place));
+                let identity = ObjectIdentity::Client(name.clone(), client.number);
+                add(ObjectKind::Graphics, identity, name, memory.bytes, memory.is_at_most, memory.shared);
+            }),
+        }
     }
 
     fn add_deleted_files(
@@ -310,7 +369,7 @@ impl ObjectCounter {
         process: &Process,
         files: &[MemoryDescriptor],
         budget: &mut Budget,
-    ) -> Result<(), OutOfBudget> {
+    ) -> std::result::Result<(), OutOfBudget> {
         let Some(mut unknown) = self.deleted.take() else {
             return Ok(());
         };
@@ -334,6 +393,9 @@ impl ObjectCounter {
                 identity: identity.clone(),
                 name: one.name.clone(),
                 has_path: false,
+                is_removed: None,
+                shared: None,
+                creator: None,
                 bytes: cached.unwrap_or(0),
                 // Its mappings may have other numbers than the file.
                 is_at_most: OTHER_NUMBERS.contains(&one.file.filesystem),
@@ -379,6 +441,9 @@ impl ObjectCounter {
             has_path: file.links > 0 && matches!(kind, ObjectKind::Tmpfs | ObjectKind::Hugetlb),
             bytes: if is_sized || kind == ObjectKind::DmaBuffer { file.bytes } else { file.allocated },
             is_at_most: is_sized,
+            is_removed: None,
+            shared: None,
+            creator: None,
             mapped: 0,
             holders: vec![holder],
             held: 1,
@@ -391,8 +456,25 @@ impl ObjectCounter {
         self.is_partly_read = true;
     }
 
+    /// Adds whether segments are marked for removal, and those that these processes made and nobody has attached.
+    fn add_segments(&mut self, machine: &Machine) {
+        // Without shared memory of System V the kernel has no list.
+        let Ok((namespace, segments)) = machine.segments() else {
+            return;
+        };
+        for segment in segments {
+            let identity = ObjectIdentity::Segment(namespace.clone(), segment.number);
+            if let Some(object) = self.objects.get_mut(&identity) {
+                object.is_removed = Some(segment.is_removed);
+            } else if segment.attached == 0 && self.processes.contains(&segment.creator) {
+                self.objects.insert(identity.clone(), unattached(&segment, identity));
+            }
+        }
+    }
+
     /// The objects of which page tables do not have all.
-    pub fn finish(mut self) -> MemoryObjects {
+    pub fn finish(mut self, machine: &Machine) -> MemoryObjects {
+        self.add_segments(machine);
         let mut objects: Vec<MemoryObject> = std::mem::take(&mut self.objects).into_values().collect();
         for object in &mut objects {
             object.mapped = self.mapped.get_mut(&object.identity).map_or(0, MappedParts::bytes);
@@ -401,9 +483,43 @@ impl ObjectCounter {
             let is_mapped = object.holders.iter().any(|holder| holder.descriptor.is_none());
             object.is_at_most |= self.is_partly_read || object.kind == ObjectKind::DmaBuffer && is_mapped;
         }
-        objects.retain(|object| object.unmapped() > 0);
+        let is_mapped_ring = |object: &MemoryObject| match object.identity {
+            ObjectIdentity::File(device, inode) => self.mapped_rings.contains(&(device, inode)),
+            _ => false,
+        };
+        objects.retain(|object| object.unmapped() > 0 && !is_mapped_ring(object));
         objects.sort_by_cached_key(|object| Reverse(object.unmapped()));
         MemoryObjects { all: objects, unknown: self.unknown, unknown_files: self.deleted.unwrap_or_default() }
+    }
+}
+
+/// The System V segments with memory that no process has attached, the largest first.
+///
+/// # Errors
+/// The kernel does not list them.
+pub fn unattached_segments(machine: &Machine) -> Result<Vec<MemoryObject>> {
+    let (namespace, segments) = machine.segments()?;
+    let lone = segments.iter().filter(|segment| segment.attached == 0 && segment.bytes > 0);
+    let identity = |number| ObjectIdentity::Segment(namespace.clone(), number);
+    let mut found: Vec<_> = lone.map(|segment| unattached(segment, identity(segment.number))).collect();
+    found.sort_by_cached_key(|object| Reverse(object.bytes));
+    Ok(found)
+}
+
+fn unattached(segment: &Segment, identity: ObjectIdentity) -> MemoryObject {
+    MemoryObject {
+        kind: ObjectKind::SystemV,
+        identity,
+        name: Name::new(format!("/SYSV{:08x}", segment.key)),
+        has_path: false,
+        is_removed: Some(segment.is_removed),
+        shared: None,
+        creator: Some(segment.creator),
+        bytes: segment.bytes,
+        is_at_most: false,
+        mapped: 0,
+        holders: Vec::new(),
+        held: 0,
     }
 }
 

@@ -233,7 +233,7 @@ impl FakeSource {
                     _ => [4u64, 56].map(u64::to_ne_bytes).concat(),
                 });
             }
-            File::OwnMounts => world.mounts(),
+            File::Mounts | File::OwnMounts => world.mounts(),
             File::Release => world.release.to_owned(),
             File::Swaps => {
                 let area = if world.swaps { "/dev/zram0 partition 65532 0 -2\n" } else { "" };

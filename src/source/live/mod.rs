@@ -350,6 +350,7 @@ impl LiveMachine {
         let read = match file {
             File::Release => return Ok(release()),
             File::OwnUserNamespace => Directory::open("/proc/self").and_then(|own| own.link("ns/user")),
+            File::OwnIpcNamespace => Directory::open("/proc/self").and_then(|own| own.link("ns/ipc")),
             File::OwnMaps => below("/proc/self"),
             File::OwnSmaps => Directory::open("/proc/self").and_then(|own| own.read_beginning("smaps")),
             File::OwnMounts => apart::own_text(),

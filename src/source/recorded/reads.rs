@@ -83,6 +83,8 @@ pub(super) fn kind(file: File) -> Option<&'static str> {
         | File::MappedFile(_)
         | File::OwnMounts
         | File::OwnUserNamespace
+        | File::OwnIpcNamespace
+        | File::Segments
         | File::MostMappings
         | File::MemoryCounters
         | File::Swaps

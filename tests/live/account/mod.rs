@@ -20,6 +20,7 @@ mod family;
 mod fork_cost;
 pub mod objects;
 mod rests;
+pub mod rings;
 
 pub const TESTS: &[Test] = &[
     ("account::a_shell_adds_up", a_shell_adds_up),
@@ -57,6 +58,8 @@ pub const TESTS: &[Test] = &[
     ("account::what_mappings_do_not_show_of_the_pool", objects::what_mappings_do_not_show_of_the_pool),
     ("account::segments_of_two_namespaces_are_two_groups", objects::segments_of_two_namespaces_are_two_groups),
     ("account::a_segment_that_a_child_has_filled", objects::a_segment_that_a_child_has_filled),
+    ("account::a_ring_that_is_not_mapped", rings::a_ring_that_is_not_mapped),
+    ("account::a_segment_that_nobody_has_attached", objects::a_segment_that_nobody_has_attached),
     ("account::a_file_with_two_names_is_one_object", objects::a_file_with_two_names_is_one_object),
     ("account::frames_add_up_beside_the_counters", objects::frames_add_up_beside_the_counters),
     ("account::what_deleted_files_have_in_the_page_cache", deleted::what_deleted_files_have_in_the_page_cache),

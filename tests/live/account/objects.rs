@@ -17,6 +17,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("objects", |_| objects()),
     ("pool-object", |_| pool_object()),
     ("segment-object", |_| segment_object()),
+    ("lone-segment", |_| lone_segment()),
     ("namesake-segments", |_| namesake_segments()),
     ("linked-object", |folder| linked_object(Path::new(&folder[0]))),
 ];
@@ -103,6 +104,23 @@ fn segment_object() {
     fork(start + 2 * page, 4);
     let file = filled(3);
     announce(format!("{segment} {}", file.as_raw_fd()));
+    wait();
+}
+
+/// A segment with five pages in memory that nobody has attached: its number, or nothing.
+fn lone_segment() {
+    let page = page_bytes() as usize;
+    // SAFETY: a new segment of our own, which the test removes.
+    let segment = unsafe { libc::shmget(libc::IPC_PRIVATE, 8 * page, libc::IPC_CREAT | 0o600) };
+    if segment < 0 {
+        return announce("");
+    }
+    // SAFETY: its memory, of which nobody else knows.
+    let start = unsafe { libc::shmat(segment, std::ptr::null(), 0) };
+    writes(usize::try_from(mapped(start)).expect("memory"), 5);
+    // SAFETY: nobody refers to it.
+    assert_eq!(unsafe { libc::shmdt(start) }, 0);
+    announce(segment);
     wait();
 }
 
@@ -277,7 +295,7 @@ pub fn a_segment_that_a_child_has_filled() {
             assert_eq!(row["kind"], "system_v");
             // A child that reads a page brings its neighbours into its own tables, not into those of its parent.
             assert_eq!([&row["bytes"], &row["mapped"]], [&Value::from(6 * page), &Value::from(2 * page)]);
-            assert!(row["freed_by"].as_str().is_some_and(|action| action.contains("ipcrm")), "{row}");
+            assert_eq!(row["freed_by"], "removed when its last process detaches", "{row}");
         }
         // Only a link in map_files leads to it, which an ordinary user may not follow.
         None => {
@@ -292,6 +310,44 @@ pub fn a_segment_that_a_child_has_filled() {
     let inode = std::fs::metadata(format!("/proc/{pid}/fd/{descriptor}")).expect("its file").ino();
     let memfd = objects.iter().find(|row| row["device"] == "00:01" && row["inode"] == inode).expect("the memfd");
     assert_eq!([&memfd["bytes"], &memfd["mapped"]], [&Value::from(3 * page), &Value::from(0)]);
+}
+
+/// A segment that is removed when this ends.
+struct LoneSegment(i32);
+
+impl Drop for LoneSegment {
+    fn drop(&mut self) {
+        // SAFETY: it is of a process of this test, which has detached it.
+        unsafe { libc::shmctl(self.0, libc::IPC_RMID, std::ptr::null_mut()) };
+    }
+}
+
+/// Nobody has attached the segment, and its memory stays.
+pub fn a_segment_that_nobody_has_attached() {
+    let name = "account::a_segment_that_nobody_has_attached";
+    let mut target = Target::start("lone-segment", &[]);
+    let Some(&number) = target.numbers().first() else {
+        return support::skip(name, "the kernel gives no System V segment");
+    };
+    let segment = LoneSegment(i32::try_from(number).expect("a number"));
+    // SAFETY: plain numbers, which the kernel fills in.
+    let attached = unsafe {
+        let mut state = std::mem::zeroed::<libc::shmid_ds>();
+        assert_eq!(libc::shmctl(segment.0, libc::IPC_STAT, &raw mut state), 0);
+        state.shm_nattch
+    };
+    assert_eq!(attached, 0);
+    let mut commands = vec!["account"];
+    commands.extend(support::is_root().then_some("account frames"));
+    for command in commands {
+        let found = records(target.pid(), command);
+        let rows = of_type(&found, "account-object").into_iter();
+        let row = rows.filter(|row| row["kind"] == "system_v").find(|row| row["inode"] == number);
+        let row = row.unwrap_or_else(|| panic!("no row in {command}"));
+        assert_eq!([&row["bytes"], &row["mapped"]], [&Value::from(5 * page_bytes()), &Value::from(0)], "{row}");
+        assert_eq!(row["creator"], target.pid(), "{row}");
+        assert_eq!(row["freed_by"], format!("ipcrm -m {number}"));
+    }
 }
 
 /// Segments are counted apart from those of other namespaces that have their number.

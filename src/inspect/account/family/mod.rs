@@ -403,7 +403,7 @@ impl Family {
     /// The objects in memory that the processes map or have a descriptor of, and that have more pages than these
     /// processes have in their page tables: once, after the last step. Where frames are hidden, none is known.
     pub fn objects(&mut self) -> MemoryObjects {
-        std::mem::take(&mut self.objects).finish()
+        std::mem::take(&mut self.objects).finish(&self.machine)
     }
 
     /// The machine that they run on.

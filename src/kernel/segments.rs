@@ -1,0 +1,60 @@
+//! `/proc/sysvipc/shm`: the System V segments of an IPC namespace.
+
+use super::text::{self, BadLine};
+
+/// A segment of shared memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Segment {
+    /// Its key; 0 for one that only its creator and those who inherit it can find.
+    pub key: u32,
+    /// Its number, as `ipcrm -m` takes it.
+    pub number: u64,
+    /// Whether it is marked for removal (`SHM_DEST`): it ends when its last process detaches.
+    pub is_removed: bool,
+    /// The process that made it.
+    pub creator: u32,
+    /// How often it is attached.
+    pub attached: u64,
+    /// Bytes of its pages, in memory or in swap.
+    pub bytes: u64,
+}
+
+/// Decodes the file line by line, without its heading (`sysvipc_shm_proc_show` in ipc/shm.c).
+pub fn segments(bytes: &[u8]) -> impl Iterator<Item = Result<Segment, BadLine>> {
+    text::lines(bytes).skip(1).map(|line| segment(line.bytes).ok_or_else(|| line.bad("sysvipc/shm")))
+}
+
+fn segment(line: &[u8]) -> Option<Segment> {
+    /// include/linux/shm.h
+    const SHM_DEST: u32 = 0o1000;
+    let mut fields = text::fields(line);
+    // The kernel prints the key with a sign.
+    let key = std::str::from_utf8(fields.next()?).ok()?.parse::<i32>().ok()?.cast_unsigned();
+    let number = text::decimal(fields.next()?)?;
+    let mode = u32::from_str_radix(std::str::from_utf8(fields.next()?).ok()?, 8).ok()?;
+    let creator = text::decimal(fields.nth(1)?)?;
+    let attached = text::decimal(fields.nth(1)?)?;
+    let (resident, swapped): (u64, u64) = (text::decimal(fields.nth(7)?)?, text::decimal(fields.next()?)?);
+    let bytes = resident.saturating_add(swapped);
+    Some(Segment { key, number, is_removed: mode & SHM_DEST != 0, creator, attached, bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_decoded() {
+        let text = b"       key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  cgid      \
+            atime      dtime      ctime                   rss                  swap\n         0          3  1600       \
+            24576   812   813      2     0     0     0     0 1795954409          0 1795954409                 20480       \
+            4096\n-559038737          7   600                  4096   812   812      0     0     0     0     0          0 \
+            0 1795954409                  4096                     0\n";
+        let found: Result<Vec<_>, _> = segments(text).collect();
+        let marked = Segment { key: 0, number: 3, is_removed: true, creator: 812, attached: 2, bytes: 24_576 };
+        let lone = Segment { key: 0xdead_beef, number: 7, is_removed: false, attached: 0, bytes: 4096, ..marked };
+        assert_eq!(found.expect("lines"), [marked, lone]);
+        assert!(segments(b"key\n0 1\n").all(|line| line.is_err()));
+    }
+}

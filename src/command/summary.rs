@@ -1,26 +1,31 @@
-//! `summary [frames | RANGE] [limit N | top N]`: pages counted by the flags of their frames.
+//! `summary [RANGE] [limit N | top N]`: pages counted by the flags of their frames. `summary frames [full]`: all frames
+//! by class.
 
 use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use super::rows::{RowLimit, SweepEnd, keep_shown, note_hidden_rows};
 use super::{frames, rows};
 use crate::eval::{self, Extent, Spans};
+use crate::inspect::account::frame_account;
 use crate::inspect::{AddressSpace, Evidence, FlagCounts, machine_frames};
 use crate::kernel::{AddressRange, FrameNumber, FrameRange, PageFlags, PageSize, State};
 use crate::lang::parser::{Parsed, Tokens, clause, cut_or_name, range, split_text, word};
 use crate::lang::{self, Expected, Expression, Range, Spanned, WrittenName, display};
 use crate::process::Machine;
-use crate::render::Record;
 use crate::render::columns::{Cell, Column, SIZE, Table, none, optional, unknown};
 use crate::render::text::Text;
 use crate::render::text::pages::{FLAGS, MANY_PAGES, names_or_letters, state};
+use crate::render::text::words::frame_class;
 use crate::render::theme::Role;
+use crate::render::units::count;
+use crate::render::{Record, Sink};
 use crate::report::record::record;
-use crate::report::{Declared, Fact, Reason, Shape, Why};
+use crate::report::{Declared, Fact, FrameClass, Reason, Shape, Stopped, Why};
 use nom::Parser;
 use nom::combinator::opt;
+use std::cmp::Reverse;
 use std::fmt::{self, Formatter};
 
-/// `summary [frames | RANGE] [limit N | top N]`
+/// `summary [frames | RANGE] [limit N | top N] [full]`
 #[derive(Debug)]
 pub struct Summary {
     of: Summed,
@@ -35,13 +40,16 @@ enum Summed {
     /// The whole process.
     Process,
     /// All frames of physical memory.
-    Frames,
+    Frames {
+        /// Whether combinations of flags are shown too.
+        is_full: bool,
+    },
     /// The pages, or with `pfn:A..pfn:B` the frames, of a range.
     Range(Spanned<Range>),
 }
 
 impl Command for Summary {
-    const RECORDS: &'static [Shape] = &[SummaryRow::SHAPE];
+    const RECORDS: &'static [Shape] = &[SummaryRow::SHAPE, SummaryClass::SHAPE];
     const ABOUT: About = About {
         name: CommandName::new("summary").how().alone_before(&["frames", "pfn:", "phys:"]),
         group: Group::Look,
@@ -52,7 +60,8 @@ The most frequent combination comes first.
 
   RANGE             the pages of a range
   pfn:A..pfn:B      these frames of physical memory; no target is needed
-  frames            all frames of physical memory; no target is needed
+  frames            all frames of physical memory, by class; no target is needed
+  frames full       also for each combination of flags
   limit N, top N    only the N most frequent combinations
 
 A row shows the number of pages, their size, and their flags as letters (those of page-types) and by name. Names that \
@@ -66,6 +75,7 @@ memory. `flags` and `decode VALUE as flags` explain each flag.",
             example("summary [heap]", "count the pages of a region"),
             example("summary demo_buffer", "count the pages of a symbol"),
             example("summary pfn:0x1000..pfn:0x2000", "count frames of physical memory"),
+            example("summary frames", "count the frames of each class: free, page cache, anonymous …"),
             example("summary top 5", "show the five most frequent combinations"),
         ],
     };
@@ -78,9 +88,11 @@ memory. `flags` and `decode VALUE as flags` explain each flag.",
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         input.expect(Expected::Word("frames"));
         if let Ok((behind, _)) = word("frames")(input)
-            && let Ok((behind, summary)) = limited(behind, Summed::Frames)
+            && let Ok((behind, mut summary)) = limited(behind, Summed::Frames { is_full: false })
+            && let Ok((behind, full)) = opt(word("full")).parse(behind)
             && split_text(behind).0.is_empty()
         {
+            summary.of = Summed::Frames { is_full: full.is_some() };
             return Ok((behind, summary));
         }
         let (behind, whole) = limited(input, Summed::Process)?;
@@ -95,7 +107,7 @@ memory. `flags` and `decode VALUE as flags` explain each flag.",
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match &self.of {
             Summed::Process => {}
-            Summed::Frames => f.write_str(" frames")?,
+            Summed::Frames { .. } => f.write_str(" frames")?,
             Summed::Range(range) => match &range.node {
                 Range::Expression(Expression::Name(WrittenName(name))) if name == "frames" => {
                     f.write_str(" 'frames'")?;
@@ -103,17 +115,15 @@ memory. `flags` and `decode VALUE as flags` explain each flag.",
                 range => write!(f, " {range}")?,
             },
         }
-        display::cut(f, self.cut.as_ref())
+        display::cut(f, self.cut.as_ref())?;
+        display::word_if(f, matches!(self.of, Summed::Frames { is_full: true }), "full")
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
         let cut = RowLimit::of(self.cut.as_ref(), context.state)?;
         match &self.of {
             Summed::Process => pages(context, None, cut),
-            Summed::Frames => {
-                let all = all_frames(context.state.machine())?;
-                frames(context, all, cut)
-            }
+            Summed::Frames { is_full } => classes(context, *is_full, cut),
             Summed::Range(range) => match eval::range(range, context.state)? {
                 Extent::Addresses(spans) => pages(context, Some(spans), cut),
                 Extent::Frames(range) => frames(context, range, cut),
@@ -180,18 +190,56 @@ fn frames(context: &mut Context, range: FrameRange, cut: Option<RowLimit>) -> Ou
         counts.add_frames(&machine, &frames);
         Ok(())
     })?;
+    emit_flags(counts, cut, size, context.sink)?;
+    frames::close(&kept.finish(), stopped, size, context.sink)?;
+    Ok(Flow::Done)
+}
+
+/// The combinations of flags, those of the most frames first.
+fn emit_flags(counts: FlagCounts, cut: Option<RowLimit>, size: PageSize, sink: &mut dyn Sink) -> Result<(), Stopped> {
     let offline = counts.offline();
     if offline > 0 {
-        context.sink.note(format!("{offline} of the frames without flags are in offline blocks of memory"))?;
+        sink.note(format!("{offline} of the frames without flags are in offline blocks of memory"))?;
     }
     let mut rows = counts.finish();
     let more = keep_shown(&mut rows, cut, |(_, frames)| *frames);
     for ((_, flags), frames) in rows {
-        let row = row(flags.ok_or_else(Reason::words_hidden), None, frames, size, Why::default());
-        context.sink.emit(&row)?;
+        sink.emit(&row(flags.ok_or_else(Reason::words_hidden), None, frames, size, Why::default()))?;
     }
-    note_hidden_rows(more, "row", context.sink)?;
-    frames::close(&kept.finish(), stopped, size, context.sink)?;
+    note_hidden_rows(more, "row", sink)
+}
+
+/// All frames by class; the combinations of flags only if they are asked for.
+fn classes(context: &mut Context, is_full: bool, cut: Option<RowLimit>) -> Outcome {
+    let machine = context.state.machine().clone();
+    let (range, size) = (all_frames(&machine)?, machine.page_size());
+    let mut account = frame_account(&machine, range).with_budget(context.sink.budget());
+    let mut counts = (is_full || cut.is_some()).then(FlagCounts::default);
+    let stopped = rows::pull(
+        context.sink,
+        "frames",
+        || account.next(),
+        |frames, _| {
+            if let Some(counts) = &mut counts {
+                counts.add_frames(&machine, &frames);
+            }
+            Ok(())
+        },
+    )?;
+    let sums = account.finish();
+    let row = |(&class, &pages): (&FrameClass, &u64)| SummaryClass { class, pages, bytes: pages << size.shift() };
+    let mut classes: Vec<SummaryClass> = sums.classes.iter().map(row).collect();
+    classes.sort_by_cached_key(|row| Reverse(row.pages));
+    classes.iter().try_for_each(|row| context.sink.emit(row))?;
+    if sums.holes > 0 {
+        context.sink.note(format!("{} frame numbers are holes or memory of devices", count(sums.holes)))?;
+    }
+    if let Some(counts) = counts {
+        emit_flags(counts, cut, size, context.sink)?;
+    }
+    if let Some(swept) = &sums.swept {
+        frames::close(swept, stopped, size, context.sink)?;
+    }
     Ok(Flow::Done)
 }
 
@@ -223,6 +271,30 @@ record! {
         [flat] why: Why,
     }
 }
+
+record! {
+    /// A row of `summary frames`: all frames of one class.
+    pub struct SummaryClass as "summary-class" {
+        /// The class.
+        class: FrameClass,
+        /// Number of frames.
+        pages: u64,
+        /// The same in bytes.
+        bytes: u64,
+    }
+}
+
+impl Record for SummaryClass {
+    fn write(&self, text: &mut Text) {
+        text.row(&CLASSES, self);
+    }
+}
+
+static CLASSES: Table<SummaryClass> = Table::of(&[
+    MANY_PAGES.cell(|_, row| Cell::count(row.pages)),
+    SIZE.cell(|_, row| Cell::size(row.bytes)),
+    Column::word("class", 24, Role::Plain).cell(|_, row| Cell::new(frame_class(row.class))),
+]);
 
 impl Record for SummaryRow {
     fn write(&self, text: &mut Text) {
@@ -256,7 +328,8 @@ pub(in crate::command) mod samples {
     const FRAME_FLAGS: PageFlags = PageFlags::from_bits_retain(0x400005868);
 
     pub fn all() -> Vec<Box<dyn Record>> {
-        vec![Box::new(summary()), Box::new(summary_without_frame()), Box::new(summary_unreadable())]
+        let class = SummaryClass { class: FrameClass::PageCache, pages: 4_456_448, bytes: 17 << 30 };
+        vec![Box::new(class), Box::new(summary()), Box::new(summary_without_frame()), Box::new(summary_unreadable())]
     }
 
     pub fn summary() -> SummaryRow {

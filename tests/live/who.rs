@@ -689,11 +689,15 @@ fn summary_counts_every_page_once() {
     assert_eq!(closing[0]["pages"].as_u64(), Some(sum(&rows)));
 }
 
+fn meminfo() -> String {
+    std::fs::read_to_string("/proc/meminfo").expect("the counters")
+}
+
 fn summary_of_frames() {
     if !is_root() {
         return skip("who::summary_of_frames", "flags are not readable");
     }
-    let objects = as_root(None, &["summary frames", "summary pfn:0..pfn:0x400"]);
+    let objects = as_root(None, &["summary frames full", "summary pfn:0..pfn:0x400"]);
     let closing = of_type(&objects, "frames-summary");
     let rows: u64 = of_type(&objects, "summary")
         .iter()
@@ -702,6 +706,13 @@ fn summary_of_frames() {
             row["pages"].as_u64().expect("pages")
         })
         .sum();
+    let classes = of_type(&objects, "summary-class");
+    let bytes: u64 = classes.iter().map(|row| row["bytes"].as_u64().expect("bytes")).sum();
+    assert!(bytes >= super::account::plain_fields(&format!("0-0 r\n{}", meminfo()))[&0]["MemTotal"], "{bytes}");
+    assert!(classes.iter().is_sorted_by(|a, b| a["pages"].as_u64() >= b["pages"].as_u64()));
+    // Combinations of flags are shown only in full.
+    let brief = as_root(None, &["summary frames"]);
+    assert_eq!((of_type(&brief, "summary").len(), of_type(&brief, "summary-class").len()), (0, classes.len()));
     let frames = |closing: &Value| closing["frames"].as_u64().expect("frames");
     assert_eq!(rows, frames(closing[0]) + frames(closing[1]));
     assert_eq!(frames(closing[1]), 0x400);

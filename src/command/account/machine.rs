@@ -11,6 +11,7 @@ use crate::render::Record;
 use crate::render::columns::{Cell, Column, Table};
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
+use crate::render::text::words::frame_class;
 use crate::render::theme::Role;
 use crate::render::units::{count, size};
 use crate::report::record::record;
@@ -64,7 +65,7 @@ impl Record for AccountFrames {
 static FRAMES: Table<AccountFrames> = Table::of(&[
     bytes("bytes").cell(|_, row| Cell::size(row.bytes)),
     Column::number("share", 6, Role::Plain).cell(|_, row| share(row.bytes, row.of)),
-    Column::word("class", 26, Role::Plain).cell(|_, row| Cell::new(words(row.class))),
+    Column::word("class", 26, Role::Plain).cell(|_, row| Cell::new(frame_class(row.class))),
     bytes("counted").cell(|_, row| row.counted.map_or_else(|| Cell::of(Role::Dim, "-"), Cell::size)),
     Column::word("in /proc/meminfo", 24, Role::Plain).cell(|_, row| Cell::new(row.counter.unwrap_or_default())),
 ]);
@@ -102,32 +103,12 @@ fn sum(lines: &mut Lines, machine: &AccountMachine) {
     }
 }
 
-/// A class in a few words.
-fn words(class: FrameClass) -> &'static str {
-    match class {
-        FrameClass::Anonymous => "anonymous memory",
-        FrameClass::Merged => "merged (KSM)",
-        FrameClass::SharedMemory => "shared memory",
-        FrameClass::PageCache => "page cache",
-        FrameClass::Hugetlb => "hugetlb pools",
-        FrameClass::Driver => "mapped by drivers",
-        FrameClass::Slab => "slab objects",
-        FrameClass::PageTables => "page tables",
-        FrameClass::Zero => "zero page",
-        FrameClass::Free => "free",
-        FrameClass::Offline => "offline",
-        FrameClass::Poisoned => "hardware errors",
-        FrameClass::Reserved => "reserved at start",
-        FrameClass::NoMark => "without a mark",
-    }
-}
-
 pub(super) fn run(context: &mut Context) -> Outcome {
     let machine = context.state.machine().clone();
     let range = all_frames(&machine)?;
     let sink = &mut *context.sink;
     let mut account = frame_account(&machine, range).with_budget(sink.budget());
-    let stopped = pull(sink, "frames", || account.next(), |(), _| Ok(()))?;
+    let stopped = pull(sink, "frames", || account.next(), |_, _| Ok(()))?;
     let counters = machine.memory_counters().map_err(Reason::from);
     let FrameAccountSums { classes, holes, .. } = account.finish();
     let in_bytes = |frames: u64| frames << machine.page_size().shift();

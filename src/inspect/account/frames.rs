@@ -17,7 +17,7 @@
 //! ```
 
 use super::super::Result;
-use super::super::frames::{FrameRow, FrameSweep, machine_frames};
+use super::super::frames::{FrameRow, FrameSums, FrameSweep, machine_frames};
 use super::super::hidden_words::offline_frames;
 use super::super::kept::Step;
 use super::super::page::Evidence;
@@ -68,6 +68,8 @@ pub struct FrameAccountSums {
     pub classes: BTreeMap<FrameClass, u64>,
     /// Frame numbers that are no system memory: the kernel shows no flags of holes and of memory of devices.
     pub holes: u64,
+    /// What the sweep over the frames counted.
+    pub swept: Option<FrameSums>,
 }
 
 /// The account of these frames.
@@ -86,17 +88,17 @@ impl FrameAccount {
         FrameAccount { frames: self.frames.with_budget(budget), ..self }
     }
 
-    /// Goes on. Returns how many frames were looked at; `None` after the last one.
+    /// Goes on. Returns the next frames that are alike, or how many were looked at; `None` after the last one.
     ///
     /// # Errors
     /// Those of [`FrameSweep::next`].
-    pub fn next(&mut self) -> Result<Option<Step<()>>> {
+    pub fn next(&mut self) -> Result<Option<Step<FrameRow>>> {
         Ok(match self.frames.next()? {
             None => None,
             Some(Step::Visited { done, total }) => Some(Step::Visited { done, total }),
             Some(Step::Found(row)) => {
                 self.add(&row);
-                Some(Step::Found(()))
+                Some(Step::Found(row))
             }
         })
     }
@@ -116,7 +118,7 @@ impl FrameAccount {
 
     /// What was counted.
     pub fn finish(self) -> FrameAccountSums {
-        self.sums
+        FrameAccountSums { swept: Some(self.frames.finish()), ..self.sums }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::kernel::words::{Worded, fragment};
 use crate::kernel::{Key, Kind, PageFlags, State};
 use crate::render::theme::Role;
-use crate::report::{FrameWords, RegionBrief};
+use crate::report::{FrameClass, FrameWords, RegionBrief};
 use std::borrow::Cow;
 
 /// The role of a state's word.
@@ -161,4 +161,24 @@ pub fn flag_names(flags: PageFlags, pmd_mapped: bool) -> Vec<Cow<'static, str>> 
         }
     }
     names
+}
+
+/// A class of frames in a few words.
+pub fn frame_class(class: FrameClass) -> &'static str {
+    match class {
+        FrameClass::Anonymous => "anonymous memory",
+        FrameClass::Merged => "merged (KSM)",
+        FrameClass::SharedMemory => "shared memory",
+        FrameClass::PageCache => "page cache",
+        FrameClass::Hugetlb => "hugetlb pools",
+        FrameClass::Driver => "mapped by drivers",
+        FrameClass::Slab => "slab objects",
+        FrameClass::PageTables => "page tables",
+        FrameClass::Zero => "zero page",
+        FrameClass::Free => "free",
+        FrameClass::Offline => "offline",
+        FrameClass::Poisoned => "hardware errors",
+        FrameClass::Reserved => "reserved at start",
+        FrameClass::NoMark => "without a mark",
+    }
 }

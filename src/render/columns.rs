@@ -215,13 +215,20 @@ impl CellPlace<'_> {
     /// Where a word of `width` columns begins, if there is room.
     fn first(&self, width: usize) -> usize {
         match self.column.align {
-            Align::Left => 0,
-            Align::Right => self.end.saturating_sub(width),
+            Align::Right if self.whole.is_none_or(|whole| self.end <= whole) => self.end.saturating_sub(width),
+            _ => 0,
         }
     }
 
+    /// Goes on in a new line where a word of `width` columns would cross the edge: in a terminal of 40 columns.
+    fn stay_inside<'l>(&self, width: usize, line: &'l mut Line) -> &'l mut Line {
+        let is_beyond = |whole: usize| line.column() > INDENT && line.column() + width > whole;
+        if self.whole.is_some_and(is_beyond) { line.indent(INDENT).new_line() } else { line }
+    }
+
     fn number(&self, number: Number, line: &mut Line) {
-        line.pad_to(self.first(number.columns())).push_number(self.role, &number);
+        let width = number.columns();
+        self.stay_inside(width, line.pad_to(self.first(width))).push_number(self.role, &number);
     }
 
     /// Writes a text that may take the rest of the line, and wraps.
@@ -267,7 +274,8 @@ impl CellPlace<'_> {
                 width = columns(&text);
             }
         }
-        line.pad_to(self.first(width)).push_measured(self.role, &text, width);
+        let line = self.stay_inside(width, line.pad_to(self.first(width)));
+        line.limit(self.whole).push_measured(self.role, &text, width).limit(None);
         is_shortest
     }
 }

@@ -258,10 +258,18 @@ impl Line {
         self.column
     }
 
-    /// Wrapped lines begin where the next piece does.
+    /// Wrapped lines begin where the next piece does, if there is room for words.
     pub fn indent_here(&mut self) -> &mut Self {
-        self.indent = self.column;
+        if self.has_words_behind(self.column) {
+            self.indent = self.column;
+        }
         self
+    }
+
+    /// Whether most words fit in a line behind this column: a terminal may have 40.
+    fn has_words_behind(&self, column: usize) -> bool {
+        const ROOM: usize = 16;
+        self.limit.is_none_or(|limit| column + ROOM.min(limit / 2) <= limit)
     }
 
     /// Wrapped lines begin in this column.
@@ -392,7 +400,7 @@ impl Line {
 
     /// The same, and wrapped lines begin there.
     pub fn indent_at(&mut self, column: usize) -> &mut Self {
-        self.tab_to(column).indent_here()
+        if self.has_words_behind(column) { self.tab_to(column).indent_here() } else { self.new_line() }
     }
 
     /// Adds a piece after `separator`, or at the start of a new line if it does not fit in this one.

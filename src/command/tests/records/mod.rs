@@ -99,6 +99,17 @@ fn no_line_is_wider_than_its_terminal() {
 }
 
 #[test]
+fn a_narrow_terminal_breaks_no_word() {
+    const WIDTH: usize = 40;
+    for line in gallery(Some(WIDTH)).lines() {
+        // Lines of memory with their symbols are as in gdb.
+        let is_memory = line.contains('<');
+        let is_one_word = line.split(' ').any(|word| theme::columns(word) > WIDTH / 2);
+        assert!(theme::columns(line) <= WIDTH || is_memory || is_one_word, "{line}");
+    }
+}
+
+#[test]
 fn every_record_in_a_pipe_is_whole() {
     assert_data_eq!(gallery(None), file!["golden/piped.txt"].raw());
 }

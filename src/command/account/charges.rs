@@ -1,7 +1,8 @@
 //! `account cgroup PATH`: what is charged to the group, in classes that add up to memory.current.
 
 use super::family_records::AccountCgroup;
-use super::records::{FREES_FILE_PAGES, FREES_SHARED_MEMORY, bytes, share};
+use super::objects::INTERRUPTED;
+use super::records::{FREES_FILE_PAGES, FREES_SHARED_MEMORY, bytes, of_which_most, share};
 use crate::command::floor::Error;
 use crate::command::rows::pull;
 use crate::command::summary::all_frames;
@@ -10,6 +11,7 @@ use crate::process::CgroupMemory;
 use crate::render::columns::{Cell, Column, Table};
 use crate::render::text::Text;
 use crate::render::theme::Role;
+use crate::render::units::size;
 use crate::render::{Record, Sink};
 use crate::report::record::record;
 use crate::report::{ChargeClass, Fact, FamilyClass, Reason};
@@ -59,7 +61,7 @@ fn words(class: ChargeClass) -> &'static str {
 
 fn freed_by(class: ChargeClass) -> &'static str {
     match class {
-        ChargeClass::Mapped => "as in the rows above",
+        ChargeClass::Mapped => "as in the rows below",
         ChargeClass::MappedOutside | ChargeClass::Unclear => "munmap there, and reclaim of clean file pages",
         ChargeClass::SharedMemory => "rm of files in tmpfs, closing of memfds, ipcrm",
         ChargeClass::PageCache => FREES_FILE_PAGES,
@@ -70,22 +72,16 @@ fn freed_by(class: ChargeClass) -> &'static str {
     }
 }
 
-/// Emits what is charged to the group, if there is one and it `is_searched`, and its limits.
+/// Emits what is charged to the group, after the sentence that answers, and its limits.
 pub(super) fn emit(
-    group: Option<CgroupMemory>,
+    before: CgroupMemory,
     family: &Family,
     sums: &FamilySums,
-    is_searched: bool,
+    is_interrupted: bool,
     sink: &mut dyn Sink,
 ) -> Result<(), Error> {
-    let Some(before) = group else {
-        return Ok(());
-    };
-    if !is_searched {
-        let unknown = Reason::NotApplicable("the charged frames were not searched");
-        return Ok(sink.emit(&of_cgroup(before, Err(unknown), sums))?);
-    }
     let found = match &sums.hidden {
+        _ if is_interrupted => Err(Reason::NotApplicable(INTERRUPTED)),
         Some(reason) => Err(reason.clone()),
         None => search(&before, family, sink)?,
     };
@@ -96,6 +92,9 @@ pub(super) fn emit(
         let of = found.classes.values().sum();
         let mut rows: Vec<_> = found.classes.iter().filter(|(_, bytes)| **bytes > 0).collect();
         rows.sort_by_cached_key(|(_, bytes)| Reverse(**bytes));
+        let most = rows.first().map(|(class, bytes)| of_which_most(**bytes, of, words(**class)));
+        let charged = memory.current.as_ref().copied().unwrap_or(of);
+        sink.answer(format!("cgroup {} is charged {}{}", memory.path, size(charged), most.unwrap_or_default()))?;
         for (&class, &bytes) in rows {
             sink.emit(&AccountCharge { class, bytes, of, freed_by: freed_by(class) })?;
         }

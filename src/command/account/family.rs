@@ -188,6 +188,9 @@ impl FamilyOf {
         };
         let summary = summary(&family, &sums, &objects, (listed, done), stopped);
         if stopped != Some(Stopped::Closed) {
+            if let Some(cgroup) = cgroup {
+                charges::emit(cgroup, &family, &sums, stopped.is_some(), sink)?;
+            }
             let largest = sums.classes.iter().copied().max_by_key(|(_, sum)| sum.bytes).filter(|_| by.is_none());
             sink.answer(answer(&summary, largest.map(|(class, sum)| (class, sum.bytes))))?;
             if let Some(by) = by {
@@ -195,11 +198,10 @@ impl FamilyOf {
             } else {
                 classes(&sums, heaps, sink)?;
                 members(&sums, cut, &machine, sink)?;
-                objects.iter().try_for_each(|objects| objects::emit(objects, listed > 1, sink))?;
-                rests::emit_of_family(&sums, sink)?;
             }
+            objects.iter().try_for_each(|objects| objects::emit(objects, listed > 1, sink))?;
+            rests::emit_of_family(&sums, sink)?;
             sink.emit(&summary)?;
-            charges::emit(cgroup, &family, &sums, by.is_none() && stopped.is_none(), sink)?;
         }
         stopped.map_or(Ok(Flow::Done), |stopped| Err(stopped.into()))
     }

@@ -210,7 +210,7 @@ Words of the answer:
   own               exclusive anonymous memory and private file copies
   forked            shared with a parent or child
   other             merged and kernel pages, entries without memory, and amounts that cannot be divided
-  unmapped          pages of objects that none of the processes maps: a memfd, a file of tmpfs, shared memory
+  unmapped here     pages of objects that none of the processes maps: a memfd, a file of tmpfs, shared memory
   io_uring          rings that none of them maps: at most so much, by the number of entries
   client            buffers of a graphics driver for one of its clients; not in the sum, because they may be on the device
   large folios      huge pages and the like: if only a part is mapped, all of it is in use, and Rss counts the part

@@ -72,9 +72,9 @@ impl Record for AccountObject {
 }
 
 static OBJECTS: Table<AccountObject> = Table::of(&[
-    bytes("unmapped").cell(|_, row| Cell::size(row.unmapped)),
+    Column::number("unmapped here", 13, Role::Size).cell(|_, row| Cell::size(row.unmapped)),
     bytes("of").cell(|_, row| Cell::size(row.bytes)),
-    Column::word("object", 24, Role::Name).cell(|_, row| Cell::new(object(row))),
+    Column::word("object", 30, Role::Name).cell(|_, row| Cell::new(object(row))),
     Column::word("held by; freed by", 24, Role::Plain)
         .cell(|_, row| Cell::new(format!("{}{}; {}", held_by(row), shared(row), row.freed_by))),
 ]);

@@ -75,7 +75,6 @@ memory. `flags` and `decode VALUE as flags` explain each flag.",
             example("summary [heap]", "count the pages of a region"),
             example("summary demo_buffer", "count the pages of a symbol"),
             example("summary pfn:0x1000..pfn:0x2000", "count frames of physical memory"),
-            example("summary frames", "count the frames of each class: free, page cache, anonymous …"),
             example("summary top 5", "show the five most frequent combinations"),
         ],
     };

@@ -716,6 +716,11 @@ fn summary_of_frames() {
     let frames = |closing: &Value| closing["frames"].as_u64().expect("frames");
     assert_eq!(rows, frames(closing[0]) + frames(closing[1]));
     assert_eq!(frames(closing[1]), 0x400);
+    // Free blocks are no folios: the kernel marks none of their frames as the first.
+    let free = format!("walk pfn:0..pfn:{:#x} where flags(buddy) by order", frames(closing[0]));
+    let free = as_root(None, &[&free]);
+    let orders: Vec<&str> = of_type(&free, "group").iter().filter_map(|group| group["key"].as_str()).collect();
+    assert_eq!(orders, ["no folio"]);
     // Up to the last frame of the last zone, or to the end of the file.
     let file = File::open("/proc/kpageflags").expect("flags");
     let has = |frame: u64| {

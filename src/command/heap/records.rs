@@ -203,7 +203,7 @@ impl Record for HeapSummary {
 
 /// The answer, and what stands beside it.
 fn summary(lines: &mut Lines, summary: &HeapSummary) {
-    let line = lines.line();
+    let line = lines.line().indent(2);
     let arenas = match summary.arena {
         Some(number) => format!("arena {number}"),
         None => counted(summary.arenas, "glibc arena"),
@@ -294,6 +294,7 @@ fn family(lines: &mut Lines, family: &HeapFamily) {
     let processes = counted(family.with_heap, "process");
     lines
         .line()
+        .indent(2)
         .plain(format!("{processes} with {at_least}{} resident in glibc heaps: ", size(family.resident)))
         .push(Role::Good, format!("{at_least}{} in use", size(family.in_use)))
         .plain(format!(", {} that malloc_trim(0) in each would free", size(family.trim)))

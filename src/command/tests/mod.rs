@@ -285,7 +285,7 @@ fn a_folio_that_changed_while_it_was_read_is_no_page_without_a_frame() {
     let records = records("walk all by order", world.target().1);
     let group = |group: &PageGroup| (group.key.clone(), group.why.of("order").is_some());
     let groups: Vec<(String, bool)> = all(&records).map(group).collect();
-    let expected = [("no frame".to_owned(), false), ("unknown".to_owned(), true)];
+    let expected = [("no folio".to_owned(), false), ("unknown".to_owned(), true)];
     assert!(expected.iter().all(|one| groups.contains(one)), "{groups:?}");
 }
 

@@ -232,6 +232,9 @@ fn summary(lines: &mut Lines, summary: &WatchSummary) {
         no_change(line, summary.hides_writes);
     }
     net_figures(line, &summary.effect);
+    if summary.ended == "exited" && summary.effect != NetEffect::default() {
+        line.plain(" with the exit");
+    }
     if let Some(why) = words_for_end(summary.ended) {
         line.word("; ", Role::Dim, why);
     }

@@ -190,8 +190,13 @@ const TABLE_DIRTY: Definition = Definition {
 
 const ORDER: Definition = Definition {
     need: |_| Evidence::ORDER,
-    need_of_frames: |_| Evidence::ORDER,
-    of: |page, _| of_frame(page, page.order.map(u64::from)),
+    need_of_frames: |_| Evidence::ORDER.union(Evidence::FLAGS),
+    // Free memory is in no folio, and the kernel marks no free block's first frame.
+    of: |page, _| match page.flags {
+        Some(flags) if flags.contains(PageFlags::BUDDY) => Answer::None,
+        _ => of_frame(page, page.order.map(u64::from)),
+    },
+    absent: "no folio",
     ..PLAIN
 };
 

@@ -95,6 +95,10 @@ static GROUPS: Table<PageGroup> = Table::of(&[
     BAR.cell(|_, group| bar_of_largest(group.bytes)),
 ]);
 
+/// Runs are in the order of their addresses, and compare by nothing.
+static RUNS: Table<PageGroup> =
+    Table::of(&[MANY_PAGES.cell(|_, group| Cell::count(group.pages)), SIZE.cell(|_, group| Cell::size(group.bytes))]);
+
 /// The table of a group. Keys come last: they may be long, and are never cut.
 pub fn groups(group: &PageGroup) -> Table<PageGroup> {
     let width = if group.second_by.is_some() { 14 } else { 20 };
@@ -107,7 +111,8 @@ pub fn groups(group: &PageGroup) -> Table<PageGroup> {
             group_key(by, group.second_key.as_deref().unwrap_or_default())
         })
     });
-    if is_reversed(group) { GROUPS.by([second, Some(first)]) } else { GROUPS.by([Some(first), second]) }
+    let values = if group.by == "run" { &RUNS } else { &GROUPS };
+    if is_reversed(group) { values.by([second, Some(first)]) } else { values.by([Some(first), second]) }
 }
 
 /// Whether the second of two keys is shown first, because the first is long and long values stand last.

@@ -92,11 +92,12 @@ fn mappings(target: &Target, sink: &mut dyn Sink) -> Result<(u64, Fact<Vec<Unmer
     let mapped: Vec<&Region> = counted_regions(&regions).collect();
     let count = mapped.len() as u64;
     if used_limit(target, count).is_none() {
-        return Ok((count, Ok(Vec::new())));
+        return Ok((count, Err(Reason::NotApplicable("less than half of vm.max_map_count is used"))));
     }
     let pairs = |(differ_in, pairs): (Vec<Difference>, u64)| UnmergedPairs {
         pairs,
-        differ_in: differ_in.into_iter().map(in_words).collect::<Vec<_>>().join(" and "),
+        differ_in: differ_in.iter().map(|difference| difference.word()).collect(),
+        meaning: differ_in.into_iter().map(in_words).collect::<Vec<_>>().join(" and "),
     };
     match unmerged::differences(&target.process, &mapped, &mut budget) {
         Ok(found) => Ok((count, Ok(found.into_iter().map(pairs).collect()))),
@@ -128,7 +129,9 @@ fn in_words(difference: Difference) -> String {
         Difference::ProtectionKey => "protection key",
         Difference::Policy => "memory policy (NUMA)",
         Difference::Kind => "nothing, but the kernel merges no mappings of their kind",
-        Difference::Hidden => "nothing that /proc shows (each was written before they were neighbours, or was moved)",
+        Difference::Hidden => {
+            "nothing that /proc shows (perhaps each was written before they were neighbours, or was moved)"
+        }
     }
     .to_owned()
 }
@@ -201,8 +204,8 @@ record! {
         mappings: u64,
         /// `vm.max_map_count`: with more mappings than this, mmap(2) and mprotect(2) fail with ENOMEM.
         most_mappings: Fact<u64>,
-        /// In what neighbouring mappings differ, so that the kernel does not merge them, the most frequent first; empty
-        /// if less than half of the limit is used.
+        /// In what neighbouring mappings differ, so that the kernel does not merge them, the most frequent first; not
+        /// looked for if less than half of the limit is used.
         unmerged: Fact<Vec<UnmergedPairs>>,
         /// Whether frame numbers are hidden; `null` in a core file without a page map.
         frames_hidden: Option<bool>,
@@ -213,8 +216,10 @@ record! {
     pub struct UnmergedPairs {
         /// Their number.
         pairs: u64,
-        /// In words, joined by `and`: `protection`.
-        differ_in: String,
+        /// In what: `protection`, `flag dc`.
+        differ_in: Vec<String>,
+        /// The same in a few words.
+        meaning: String,
     }
 
     /// A limit of `/proc/PID/limits`.
@@ -318,9 +323,9 @@ fn write_block(lines: &mut Lines, process: &ProcessReport) {
 fn write_unmerged(lines: &mut Lines, process: &ProcessReport) {
     if let Ok([first, rest @ ..]) = process.unmerged.as_deref() {
         let differ = if first.pairs == 1 { "differs" } else { "differ" };
-        let mut words = format!("{} of neighbours {differ} in {}", counted(first.pairs, "pair"), first.differ_in);
+        let mut words = format!("{} of neighbours {differ} in {}", counted(first.pairs, "pair"), first.meaning);
         let (shown, others) = rest.split_at(rest.len().min(SHOWN_DIFFERENCES));
-        words.extend(shown.iter().map(|pairs| format!(", {} in {}", count(pairs.pairs), pairs.differ_in)));
+        words.extend(shown.iter().map(|pairs| format!(", {} in {}", count(pairs.pairs), pairs.meaning)));
         if !others.is_empty() {
             let others = others.iter().map(|pairs| pairs.pairs).sum();
             words.push_str(&format!(", {} in other ways", count(others)));
@@ -364,8 +369,12 @@ pub(in crate::command) mod samples {
             mappings: 60_000,
             most_mappings: Ok(65_530),
             unmerged: Ok(vec![
-                UnmergedPairs { pairs: 59_000, differ_in: "protection".into() },
-                UnmergedPairs { pairs: 900, differ_in: "flag `dc` (not copied by fork)".into() },
+                UnmergedPairs { pairs: 59_000, differ_in: vec!["protection".into()], meaning: "protection".into() },
+                UnmergedPairs {
+                    pairs: 900,
+                    differ_in: vec!["flag dc".into()],
+                    meaning: "flag `dc` (not copied by fork)".into(),
+                },
             ]),
             frames_hidden: Some(true),
         }

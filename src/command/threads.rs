@@ -28,7 +28,7 @@ impl Command for InfoThreads {
     const ABOUT: About = About {
         name: CommandName::new("info threads").whole().displayed(),
         group: Group::Target,
-        summary: "list the threads, with program counter, stack pointer and stack",
+        summary: "list the threads: program counter, stack and its size",
         text: "\
 Lists each thread with its id, name, state, stack pointer and program counter. `stack` is the size of the region that \
 the stack pointer is in, and `resident` what of it is in memory. The last line has the sums, in which a region of several \
@@ -51,8 +51,11 @@ address space: every other command covers all of them.",
     fn run(&self, context: &mut Context) -> Outcome {
         let target = context.target()?;
         let space = AddressSpace::of(&target)?;
-        let threads = target.process.threads()?.into_iter().map(|thread| (registers(&target, &thread), thread));
-        let threads: Vec<_> = threads.collect();
+        let mut threads = Vec::new();
+        for thread in target.process.threads()? {
+            context.sink.check()?;
+            threads.push((registers(&target, &thread), thread));
+        }
         let stacks = stacks(&space, threads.iter().filter_map(|(registers, _)| registers.as_ref().ok()), context)?;
         let regions = context.state.symbols.regions(&target)?;
         let symbols = context.state.symbols.over(&target, &*regions);
@@ -63,10 +66,10 @@ address space: every other command covers all of them.",
                 let viewed = space.viewed_region(registers.stack_pointer).ok_or(Reason::NotApplicable(NO_STACK))?;
                 Ok(viewed.range())
             });
-            let resident = stack
-                .clone()
-                .and_then(|stack| stacks.get(&stack.start()).cloned().unwrap_or(Ok((0, 0))))
-                .map(|(_, resident)| resident);
+            let resident = stack.clone().and_then(|stack| match stacks.get(&stack.start()) {
+                Some((_, resident)) => resident.clone(),
+                None => Err(Reason::Changed),
+            });
             let row = ThreadRow {
                 id: thread.id,
                 name: thread.name,
@@ -102,7 +105,7 @@ fn registers(target: &Target, thread: &Thread) -> Fact<Registers> {
 }
 
 /// Each region that a stack pointer is in, by its first address: its bytes, and how many of them are resident.
-type Stacks = BTreeMap<VirtualAddress, Fact<(u64, u64)>>;
+type Stacks = BTreeMap<VirtualAddress, (u64, Fact<u64>)>;
 
 fn stacks<'a>(
     space: &AddressSpace,
@@ -115,9 +118,8 @@ fn stacks<'a>(
     let mut found = Stacks::new();
     let mut regions = space.region_stats(&ranges, Evidence::empty()).with_budget(context.sink.budget());
     while let Some((viewed, stats)) = regions.next()? {
-        let bytes = viewed.range().len();
-        let resident = stats.why_hidden().map_or(Ok((bytes, stats.present)), Err);
-        found.insert(viewed.range().start(), resident);
+        let resident = stats.why_hidden().map_or(Ok(stats.present), Err);
+        found.insert(viewed.range().start(), (viewed.range().len(), resident));
     }
     Ok(found)
 }
@@ -186,15 +188,15 @@ record! {
     }
 
     /// The sums of `info threads`.
-    pub struct ThreadsSummary as "threads-summary" {
+    pub struct ThreadsSummary as "threads-summary" with why if any {
         /// Threads.
         threads: u64,
         /// Regions that their stack pointers are in.
         stacks: u64,
         /// Bytes of these.
         stack: u64,
-        /// Those that are resident, as far as the page map shows them.
-        resident: u64,
+        /// Those that are resident.
+        resident: Fact<u64>,
         /// Threads whose stack is unknown.
         unknown: u64,
     }
@@ -209,7 +211,8 @@ impl Record for ThreadRow {
 impl ThreadsSummary {
     /// The sums of stacks, without threads.
     fn of(stacks: &Stacks) -> Self {
-        let (stack, resident) = stacks.values().flatten().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let stack = stacks.values().map(|(bytes, _)| bytes).sum();
+        let resident = stacks.values().map(|(_, resident)| resident.clone()).sum();
         ThreadsSummary { threads: 0, stacks: stacks.len() as u64, stack, resident, unknown: 0 }
     }
 }
@@ -224,7 +227,10 @@ impl Record for ThreadsSummary {
 fn write_summary(lines: &mut Lines, sums: &ThreadsSummary) {
     let line = lines.line();
     line.plain(format!("{}: {} of ", counted(sums.threads, "thread"), counted(sums.stacks, "stack")));
-    line.push(Role::Size, size(sums.stack)).plain(", ").push(Role::Size, size(sums.resident)).plain(" resident");
+    line.push(Role::Size, size(sums.stack));
+    if let Ok(resident) = sums.resident {
+        line.plain(", ").push(Role::Size, size(resident)).plain(" resident");
+    }
     if sums.unknown > 0 {
         line.plain(format!("; the stack of {} is unknown", counted(sums.unknown, "thread")));
     }
@@ -257,7 +263,7 @@ pub(in crate::command) mod samples {
     }
 
     fn summary() -> ThreadsSummary {
-        ThreadsSummary { threads: 2, stacks: 1, stack: 132 << 10, resident: 20 << 10, unknown: 1 }
+        ThreadsSummary { threads: 2, stacks: 1, stack: 132 << 10, resident: Ok(20 << 10), unknown: 1 }
     }
 
     pub fn thread() -> ThreadRow {

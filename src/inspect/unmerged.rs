@@ -34,6 +34,26 @@ pub enum Difference {
     Hidden,
 }
 
+impl Difference {
+    /// A word for programs.
+    pub fn word(self) -> String {
+        let word = match self {
+            Difference::Flag(code) => return format!("flag {code}"),
+            Difference::Gap => "gap",
+            Difference::Protection => "protection",
+            Difference::File => "file",
+            Difference::Offset => "offset",
+            Difference::Name => "name",
+            Difference::UnknownFlag => "unknown flag",
+            Difference::ProtectionKey => "protection key",
+            Difference::Policy => "policy",
+            Difference::Kind => "kind",
+            Difference::Hidden => "hidden",
+        };
+        word.to_owned()
+    }
+}
+
 /// Flags that the kernel ignores when it merges (`VM_IGNORE_MERGE`): `gu` has always been one of them.
 const IGNORED: [&str; 2] = ["sd", "gu"];
 /// Flags with which nothing is merged (`VM_SPECIAL`).

@@ -61,7 +61,7 @@ fn words(class: ChargeClass) -> &'static str {
 
 fn freed_by(class: ChargeClass) -> &'static str {
     match class {
-        ChargeClass::Mapped => "as in the rows below",
+        ChargeClass::Mapped => "munmap, or the end of its processes",
         ChargeClass::MappedOutside | ChargeClass::Unclear => "munmap there, and reclaim of clean file pages",
         ChargeClass::SharedMemory => "rm of files in tmpfs, closing of memfds, ipcrm",
         ChargeClass::PageCache => FREES_FILE_PAGES,

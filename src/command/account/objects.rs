@@ -20,8 +20,8 @@ const MOST_ROWS: usize = 10;
 const MOST_HOLDERS: usize = 3;
 
 record! {
-    /// An object in memory that has more pages than the counted processes have in their page tables; with `full` also
-    /// a deleted file that is open, and what of it is in the page cache.
+    /// An object in memory that has more pages than the counted processes have in their page tables. With `full` also
+    /// a deleted file that is open, and its page cache.
     pub struct AccountObject as "account-object" {
         /// Its kind.
         kind: ObjectKind,

@@ -1,5 +1,5 @@
-//! `heap [ARENA | children | of A, B | "NAME" | cgroup PATH] [by arena|size|region] [every DURATION [for DURATION]]`:
-//! what of glibc's heaps is in use, and what is free and kept.
+//! `heap [ARENA | children | of A, B | "NAME" | cgroup PATH] [by arena|size|region] [top|limit N]
+//! [every DURATION [for DURATION]]`: what of glibc's heaps is in use, and what is free and kept.
 
 mod family;
 mod one;
@@ -175,6 +175,8 @@ Heaps of other allocators are not read. Those that are found by the name of a li
             pid: summary.pid,
             process: summary.process,
             other: Err(Reason::NotApplicable("it is outside of arenas")),
+            mapped_chunks: None,
+            mapped: None,
             ..sums
         })?;
         let arenas = vec![(None, arena)];

@@ -39,8 +39,8 @@ pub(super) fn heaps(target: &Target, context: &mut Context) -> Result<(HeapSumma
     let mut summary = HeapSummary {
         pid: target.process.identity().pid,
         process: target.process.identity().name,
-        unsearched,
-        allocators: allocators.into_iter().map(OtherAllocator::word).collect(),
+        unsearched: Some(unsearched),
+        allocators: Some(allocators.into_iter().map(OtherAllocator::word).collect()),
         ..HeapSummary::of(&arenas, &mapped)
     };
     if summary.resident.is_ok() {

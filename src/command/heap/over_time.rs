@@ -119,7 +119,8 @@ impl Samples {
     /// Takes the next sample. Returns its record.
     fn add(&mut self, time: f64, summary: HeapSummary, arenas: &[HeapArena]) -> HeapSample {
         self.count += 1;
-        self.mapped = Some((self.mapped.map_or(summary.mapped, |(first, _)| first), summary.mapped));
+        let mapped = summary.mapped.unwrap_or_default();
+        self.mapped = Some((self.mapped.map_or(mapped, |(first, _)| first), mapped));
         if summary.incomplete == 0 {
             let sizes = Some(SizeRow::all(arenas.iter()));
             *(if self.first.is_none() { &mut self.first } else { &mut self.last }) = sizes;
@@ -131,7 +132,7 @@ impl Samples {
             free: summary.free,
             between: summary.between,
             trim: summary.trim,
-            mapped: summary.mapped,
+            mapped,
             incomplete: summary.incomplete,
         }
     }

@@ -56,17 +56,18 @@ record! {
         trim_locked: Fact<u64>,
         /// The same on pages of which it is unknown whether they are mapped elsewhere.
         trim_unclear: Fact<u64>,
-        /// Large chunks that are mappings of their own.
-        mapped_chunks: u64,
+        /// Large chunks that are mappings of their own; `null` for one arena.
+        mapped_chunks: Option<u64>,
         /// Their bytes.
-        mapped: u64,
+        mapped: Option<u64>,
         /// Resident bytes of anonymous memory outside of these heaps: of the program itself, of stacks, or of another
         /// allocator.
         other: Fact<u64>,
-        /// Bytes of variables that were not searched for an arena, because they are in swap or too many.
-        unsearched: u64,
-        /// Other allocators that the names of libraries or symbols show.
-        allocators: Vec<&'static str>,
+        /// Bytes of variables that were not searched for an arena, because they are in swap or too many; `null` for one
+        /// arena.
+        unsearched: Option<u64>,
+        /// Other allocators that the names of libraries or symbols show; `null` for one arena.
+        allocators: Option<Vec<&'static str>>,
     }
 
     /// The sums of `heap` of several processes.
@@ -155,12 +156,12 @@ impl HeapSummary {
             trim_shared: trim(|trim| trim.shared),
             trim_locked: trim(|trim| trim.locked),
             trim_unclear: trim(|trim| trim.unclear),
-            mapped_chunks: mapped.sum.chunks,
-            mapped: mapped.sum.bytes,
+            mapped_chunks: Some(mapped.sum.chunks),
+            mapped: Some(mapped.sum.bytes),
             other: Err(resident.as_ref().err().cloned().unwrap_or_else(no_page_map)),
             resident,
-            unsearched: 0,
-            allocators: Vec::new(),
+            unsearched: None,
+            allocators: None,
         }
     }
 }
@@ -188,9 +189,9 @@ impl ProcessRow {
             in_use: one.in_use,
             between: one.between,
             trim: one.trim,
-            mapped: one.mapped,
+            mapped: one.mapped.unwrap_or_default(),
             other: one.other,
-            allocators: one.allocators,
+            allocators: one.allocators.unwrap_or_default(),
         }
     }
 }
@@ -218,6 +219,9 @@ fn summary(lines: &mut Lines, summary: &HeapSummary) {
     } else if summary.arenas > 0 {
         let at_least = if summary.incomplete > 0 { "at least " } else { "" };
         line.push(Role::Good, format!("{at_least}{} in use", size(summary.in_use)));
+        if summary.resident.as_ref().is_ok_and(|resident| summary.in_use > *resident) {
+            line.plain(" (in part never touched, or in swap)");
+        }
         match summary.trim {
             Ok(0) => _ = line.plain(", nothing that malloc_trim(0) would free now"),
             Ok(trim) => _ = line.plain(format!(", {} that malloc_trim(0) would free", size(trim))),
@@ -228,9 +232,8 @@ fn summary(lines: &mut Lines, summary: &HeapSummary) {
         }
     }
     keepers(lines, summary);
-    if summary.unsearched > 0 {
-        let text =
-            format!("{} of variables were not searched: they are in swap, or too many", size(summary.unsearched));
+    if let Some(unsearched @ 1..) = summary.unsearched {
+        let text = format!("{} of variables were not searched: they are in swap, or too many", size(unsearched));
         lines.line().indent(2).push(Role::Warn, text);
     }
     if summary.incomplete > 0 {
@@ -249,14 +252,14 @@ fn beside(lines: &mut Lines, summary: &HeapSummary) {
         (&summary.trim_locked, more, "is free and locked in memory: no trim frees it"),
         (&summary.trim_unclear, more, "is free on pages that may be mapped elsewhere too"),
         (&Ok(summary.foreign), "", "lies between chunks: the program itself got it with sbrk"),
-        (&Ok(summary.mapped), "", "is in large chunks that are mappings of their own"),
+        (&Ok(summary.mapped.unwrap_or_default()), "", "is in large chunks that are mappings of their own"),
         (&summary.other, "", "of anonymous memory belongs to the program itself, to stacks, or to another allocator"),
     ] {
         if let Ok(bytes @ 1..) = bytes {
             lines.line().indent(2).plain(format!("{}{more} {what}", size(*bytes)));
         }
     }
-    for allocator in summary.allocators.iter().filter_map(|word| OtherAllocator::from_word(word)) {
+    for allocator in summary.allocators.iter().flatten().filter_map(|word| OtherAllocator::from_word(word)) {
         let text = format!("{} is in this program, and its heap is not read", allocator.word());
         let line = lines.line();
         line.indent(2).push(Role::Note, text);
@@ -274,7 +277,7 @@ fn keepers(lines: &mut Lines, summary: &HeapSummary) {
         && 20 * summary.kept >= whole
     {
         let text = format!(
-            "{} of this is on pages that one or two chunks in use keep, most often chunks of {}: `heap by size`",
+            "one or two chunks in use keep each page of {} of the free memory, most often chunks of {}: `heap by size`",
             size(summary.kept),
             class(smallest)
         );
@@ -355,15 +358,15 @@ pub(in crate::command) mod samples {
             pid: 812,
             process: Name::new("app"),
             other: Ok(1 << 20),
-            allocators: vec![OtherAllocator::Jemalloc.word()],
+            allocators: Some(vec![OtherAllocator::Jemalloc.word()]),
             ..HeapSummary::of(&arenas, &mapped)
         };
         let none = HeapSummary {
             pid: 812,
             process: Name::new("app"),
             other: Ok(300 << 20),
-            unsearched: 8192,
-            allocators: OtherAllocator::words().collect(),
+            unsearched: Some(8192),
+            allocators: Some(OtherAllocator::words().collect()),
             ..HeapSummary::of(&[], &MappedChunks::default())
         };
         let of_core = HeapArena {

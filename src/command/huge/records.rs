@@ -219,15 +219,15 @@ pub(super) fn answer(pages: &HugePages, rows: &[HugeRow], is_range: bool) -> Str
     };
     // Where hardly anything is in small pages, the question is of the memory that nobody has touched.
     let resident = pages.huge.saturating_add(pages.unclear).saturating_add(pages.small).saturating_add(pages.swapped);
-    let is_huge = pages.small.saturating_add(pages.swapped) < resident / 20 && pages.untouched > resident / 20;
-    let by = if is_huge { HugeBy::Fault } else { HugeBy::Khugepaged };
+    let is_hardly_small = pages.small.saturating_add(pages.swapped) < resident / 20 && pages.untouched > resident / 20;
+    let by = if is_hardly_small { HugeBy::Fault } else { HugeBy::Khugepaged };
     let of_kind = rows.iter().filter(|row| row.by == by);
     let why = of_kind.max_by_key(|row| (row.bytes, row.only)).map_or_else(String::new, |row| match row.reason {
-        None if is_huge => format!("; {} is untouched: the next access maps a huge page", size(row.bytes)),
-        Some(_) if is_huge => {
+        None if is_hardly_small => format!("; {} is untouched: the next access maps a huge page", size(row.bytes)),
+        Some(_) if is_hardly_small => {
             format!("; {} is untouched: the next access maps a small page ({})", size(row.bytes), words(row))
         }
-        Some(_) => format!("; why, for {}: {}", size(row.bytes), words(row)),
+        Some(_) => format!("; the reason for {}: {}", size(row.bytes), words(row)),
         None => format!("; nothing is in the way of {}: MADV_COLLAPSE or khugepaged can make it huge", size(row.bytes)),
     });
     format!("{range}{} ({}) has {huge} on huge pages{small}{why}", pages.process, pages.pid)
@@ -435,7 +435,7 @@ mod tests {
         let (rows, pages) = (of::<HugeRow>(&records), of::<HugePages>(&records).remove(0));
         assert_eq!(
             answer(&pages, &rows, false),
-            "redis-server (812) has 1 GiB on huge pages, and 300 MiB in small pages; why, for 200 MiB: \
+            "redis-server (812) has 1 GiB on huge pages, and 300 MiB in small pages; the reason for 200 MiB: \
              more shared than max_ptes_shared"
         );
         let hardly_small = HugePages { small: 4 << 20, ..pages.clone() };

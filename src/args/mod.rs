@@ -99,7 +99,7 @@ pub struct Arguments {
           conflicts_with_all = ["batch", "serve", "report", "json", "files", "commands", "args", "keep_going"])]
     pub mcp: Option<Option<PathBuf>>,
 
-    /// Start no program and write no file but with --generate: refuse shell commands, pipes, files, logs and history
+    /// Start no program, and write files only with --generate: refuse shell commands, pipes, files, logs and history
     #[arg(long, hide_short_help = true, conflicts_with = "report")]
     pub no_shell: bool,
 

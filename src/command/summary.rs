@@ -61,7 +61,7 @@ The most frequent combination comes first.
   RANGE             the pages of a range
   pfn:A..pfn:B      these frames of physical memory; no target is needed
   frames            all frames of physical memory, by class; no target is needed
-  frames full       also for each combination of flags
+  frames full       the same, with the combinations of flags
   limit N, top N    only the N most frequent combinations
 
 A row shows the number of pages, their size, and their flags as letters (those of page-types) and by name. Names that \

@@ -98,7 +98,7 @@ pub(super) fn unknown_type(failed: &Failure<'_>) -> Option<String> {
     matches!(failed.fault, Some((Fault::Type, _))).then(|| UNKNOWN_TYPE.to_owned())
 }
 
-/// A function that there is not.
+/// An unknown function.
 pub(super) fn unknown_function(failed: &Failure<'_>) -> Option<String> {
     let Some((Fault::Function, error)) = &failed.fault else {
         return None;

@@ -7,7 +7,7 @@ use super::image::Image;
 use super::layout::{Member, PageLayout};
 use std::collections::BTreeMap;
 
-/// Addresses of the kernel. They never leave this room.
+/// Addresses of the kernel. No value of this type leaves `records`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Bases {
     /// The address of physical address 0.

@@ -17,7 +17,7 @@ member_list! {
         Bytes: "kmem_cache"."size";
         /// The next cache in the list of all.
         Next: "kmem_cache"."list.next";
-        /// The way back from it.
+        /// `list_head.prev`: the cache before it.
         Previous: "list_head"."prev";
     }
 }

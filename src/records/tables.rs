@@ -29,7 +29,7 @@ fn all_shared() -> Error {
     Error::not_available("every page of the process is shared, so that nothing identifies its page tables")
 }
 
-/// Where the page tables of a process are. Addresses of the kernel never leave this room.
+/// Where the page tables of a process are. No address of the kernel leaves `records`.
 #[derive(Clone, Copy)]
 pub(crate) struct PageTables {
     pub(super) top: u64,

@@ -73,10 +73,7 @@ fn manual(command: &Command) -> String {
         .text("`pmdb help` lists the commands and the topics, and `pmdb help NAME` explains one.");
     page.section("options");
     for argument in options(command) {
-        let values = argument.get_value_names().unwrap_or_default().join(" ");
-        let names = names(argument).join(", ");
-        let term = if takes_values(argument) { format!("{names} {values}") } else { names };
-        page.row(&term, &help(argument));
+        page.row(&format!("{}{}", names(argument).join(", "), values(argument)), &help(argument));
     }
     page.text("Long options also work with one dash, as in gdb.");
     page.section("commands");
@@ -172,6 +169,23 @@ pub(super) fn names(argument: &Arg) -> Vec<String> {
 fn help(argument: &Arg) -> String {
     let help = argument.get_long_help().or(argument.get_help());
     help.map(ToString::to_string).unwrap_or_default()
+}
+
+/// The values behind an option, as its synopsis has them: ` WHAT [DIR]`, `[=DIR]`, ` [ARGUMENT ...]`.
+fn values(argument: &Arg) -> String {
+    let names = argument.get_value_names().filter(|_| takes_values(argument)).unwrap_or_default();
+    let number = argument.get_num_args().unwrap_or_default();
+    let before = if argument.is_require_equals_set() { "=" } else { "" };
+    let written = names.iter().enumerate().map(|(index, name)| {
+        let more = if index + 1 == names.len() && number.max_values() > names.len() { " ..." } else { "" };
+        match (index < number.min_values(), before) {
+            (true, "") => format!(" {name}{more}"),
+            (true, _) => format!("{before}{name}"),
+            (false, "") => format!(" [{name}{more}]"),
+            (false, _) => format!("[{before}{name}]"),
+        }
+    });
+    written.collect()
 }
 
 pub(super) fn takes_values(option: &Arg) -> bool {

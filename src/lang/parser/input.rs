@@ -32,7 +32,7 @@ pub struct Language {
 /// What is wrong with a line, where the parser says more than what it expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A function that there is not.
+    /// An unknown function.
     Function,
     /// A type that is unknown.
     Type,

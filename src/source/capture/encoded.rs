@@ -5,7 +5,7 @@ use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 use std::fmt::{self, Formatter};
 
-/// Such bytes.
+/// Bytes written to the index, some of them percent-encoded.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EncodedBytes(pub Vec<u8>);
 

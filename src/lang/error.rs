@@ -186,8 +186,12 @@ pub fn near<W: AsRef<str> + Ord>(typed: &str, words: impl IntoIterator<Item = W>
             let other = bare(word.as_ref());
             let is_beginning = other.starts_with(&wanted)
                 || (other.len() >= SHORTEST && wanted.strip_prefix(&other).is_some_and(|rest| rest.len() <= 2));
-            let distance =
-                if is_beginning && other != wanted { 1 } else { strsim::damerau_levenshtein(&wanted, &other) };
+            let distance = match is_beginning && other != wanted {
+                true => 1,
+                // No fewer letters differ. Comparing letter by letter is slow for a long word.
+                false if other.chars().count().abs_diff(length) > farthest => return None,
+                false => strsim::damerau_levenshtein(&wanted, &other),
+            };
             (distance <= farthest).then_some((distance, word))
         })
         .collect();
@@ -205,7 +209,7 @@ pub fn near<W: AsRef<str> + Ord>(typed: &str, words: impl IntoIterator<Item = W>
 pub fn with_word<W: AsRef<str> + Ord>(typed: &str, names: impl IntoIterator<Item = W>) -> Vec<W> {
     let is_end = |next: Option<char>| next.is_none_or(|next| !next.is_alphanumeric());
     let has_word = |name: &str| {
-        name != typed
+        name.len() > typed.len()
             && name.match_indices(typed).any(|(at, _)| {
                 is_end(name[..at].chars().next_back()) && is_end(name[at + typed.len()..].chars().next())
             })

@@ -142,11 +142,54 @@ pub fn first_word(line: &str) -> Option<(&str, Span)> {
     Some((word, Span::new(start, start + end)))
 }
 
-/// Whether these lines leave a block open. Lines with a fault do not: running them reports it.
-pub fn is_open(language: Language, text: &str) -> bool {
-    let mut builder = Builder::new(language);
-    let mut lines = text.lines().enumerate();
-    lines.all(|(index, line)| builder.push(index + 1, line).is_ok()) && builder.is_open()
+/// Lines that come one by one, and run together if they are a block.
+pub struct BlockLines {
+    builder: Builder,
+    text: String,
+    /// Where the last line begins, if it continues in the next one.
+    begun: Option<usize>,
+}
+
+impl BlockLines {
+    /// No lines yet.
+    pub fn new(language: Language) -> Self {
+        BlockLines { builder: Builder::new(language), text: String::new(), begun: None }
+    }
+
+    /// Adds the beginning of a line.
+    pub fn begin(&mut self, part: &str) {
+        self.begun.get_or_insert(self.text.len());
+        self.text.push_str(part);
+    }
+
+    /// Adds a line, or the end of one. Returns all lines, unless they leave a block open. Lines with a fault do not:
+    /// running them reports it.
+    pub fn push(&mut self, line: &str) -> Option<String> {
+        let start = self.begun.take().unwrap_or(self.text.len());
+        self.text.push_str(line);
+        let pushed = self.builder.push(1, self.text.get(start..).unwrap_or_default());
+        if pushed.is_ok() && self.builder.is_open() {
+            self.text.push('\n');
+            return None;
+        }
+        Some(self.take())
+    }
+
+    /// Whether nothing waits for its end.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// How long the lines are.
+    pub fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Returns the lines as they are, and begins anew.
+    pub fn take(&mut self) -> String {
+        let new = BlockLines::new(self.builder.language);
+        std::mem::replace(self, new).text
+    }
 }
 
 impl Builder {

@@ -5,7 +5,8 @@ mod terminal;
 
 use crate::access::words;
 use crate::command::LANGUAGE;
-use crate::lang::{self, Editing, script};
+use crate::lang::script::BlockLines;
+use crate::lang::{self, Editing};
 use crate::own::ending::BeforeEnd;
 use crate::own::own_file::{self, Links};
 use crate::report::{ErrorCode, ErrorReport};
@@ -38,7 +39,7 @@ struct Prompt<'a> {
     editor: Editor<Assistant<'a>, FileHistory>,
     history: HistoryFile,
     /// The lines of an open block, or a line that continues in the next.
-    block: String,
+    block: BlockLines,
     /// What was typed while the terminal was asked for its background.
     typed_ahead: String,
     /// Gives the terminal back if a signal ends the program.
@@ -67,7 +68,14 @@ impl<'a> Prompt<'a> {
         let mut editor = Editor::with_config(config)?;
         editor.set_helper(Some(Assistant::new(session)));
         let history = HistoryFile::load(&mut session.borrow_mut(), &mut editor);
-        Ok(Prompt { session: Rc::clone(session), editor, history, block: String::new(), typed_ahead, _at_end: at_end })
+        Ok(Prompt {
+            session: Rc::clone(session),
+            editor,
+            history,
+            block: BlockLines::new(LANGUAGE),
+            typed_ahead,
+            _at_end: at_end,
+        })
     }
 
     fn run(&mut self) -> Result<LineOutcome, ReadlineError> {
@@ -84,7 +92,7 @@ impl<'a> Prompt<'a> {
                         return Ok(ending);
                     }
                 }
-                Err(ReadlineError::Interrupted | ReadlineError::Signal(_)) => self.block.clear(),
+                Err(ReadlineError::Interrupted | ReadlineError::Signal(_)) => drop(self.block.take()),
                 // Ctrl-D closes an open block, as in gdb; otherwise it leaves.
                 Err(ReadlineError::Eof) if !self.block.is_empty() => {
                     self.session.borrow_mut().finish_prompt_row("end");
@@ -120,7 +128,7 @@ impl<'a> Prompt<'a> {
     /// could begin in the middle of another line.
     fn refuse_input(&mut self) {
         terminal::discard_input();
-        self.block.clear();
+        self.block.take();
         let message = "the input is not UTF-8 text: this line and all input after it were discarded";
         self.session.borrow_mut().fail(ErrorReport::of(message).with_code(ErrorCode::Syntax));
     }
@@ -132,16 +140,13 @@ impl<'a> Prompt<'a> {
         }
         for line in lang::joined_rows(text).iter().filter(|line| !line.trim().is_empty()) {
             if let Some(begun) = line.strip_suffix('\\') {
-                self.block.push_str(begun);
-                continue;
-            }
-            self.block.push_str(line);
-            if script::is_open(LANGUAGE, &self.block) {
-                self.block.push('\n');
+                self.block.begin(begun);
                 continue;
             }
             // A block is one entry of the history, to be edited whole.
-            let entry = std::mem::take(&mut self.block);
+            let Some(entry) = self.block.push(line) else {
+                continue;
+            };
             self.history.add(&mut self.session.borrow_mut(), &mut self.editor, &entry)?;
             let outcome = self.session.borrow_mut().run_typed(&entry);
             if let Some(ending) = outcome_at_end(outcome) {

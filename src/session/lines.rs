@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-/// The longest line, in bytes. A file with a longer one is no command file.
+/// The longest line, in bytes, also of several that continue.
 pub const LONGEST_LINE: usize = 1 << 20;
 
 const CHUNK: usize = 16 << 10;
@@ -107,6 +107,12 @@ impl LineReader {
                 None => break,
             }
         }
+        if let Some(NumberedLine { text, .. }) = &mut line
+            && let Ok(joined) = text
+            && joined.len() > LONGEST_LINE
+        {
+            *text = Err(too_long(joined.as_bytes()));
+        }
         Ok(line)
     }
 
@@ -201,6 +207,12 @@ impl LineReader {
     }
 }
 
+/// Only the beginning of the line is shown.
+fn too_long(line: &[u8]) -> BinaryLine {
+    let text = String::from_utf8_lossy(line.get(..64).unwrap_or(line)).into_owned();
+    BinaryLine { message: "the line is longer than 1 MiB", text, column: 0 }
+}
+
 fn text_of(line: Vec<u8>) -> Result<String, BinaryLine> {
     let bad = |message, fault: usize| {
         let before = line.get(..fault).unwrap_or_default();
@@ -210,11 +222,11 @@ fn text_of(line: Vec<u8>) -> Result<String, BinaryLine> {
             column: String::from_utf8_lossy(before).chars().count(),
         }
     };
+    if line.len() > LONGEST_LINE {
+        return Err(too_long(&line));
+    }
     if let Some(fault) = line.iter().position(|&byte| byte == 0) {
         return Err(bad("a zero byte: this is a binary file, not a command file", fault));
-    }
-    if line.len() > LONGEST_LINE {
-        return Err(bad("the line is longer than a million bytes: this is not a command file", 0));
     }
     match std::str::from_utf8(&line) {
         Ok(text) => Ok(text.to_owned()),
@@ -291,7 +303,11 @@ mod tests {
         file.extend(b"\nnext");
         let seen = lines(&file);
         assert_eq!(seen.len(), 2);
-        assert!(seen[0].text.as_ref().is_err_and(|bad| bad.message.contains("longer")));
+        assert!(seen[0].text.as_ref().is_err_and(|bad| bad.message.contains("longer") && bad.text.len() == 64));
         assert_eq!((seen[1].number, &seen[1].text), (2, &Ok("next".to_owned())));
+        // Two that continue are one.
+        let half = "(".repeat(LONGEST_LINE / 2);
+        let seen = texts(format!("{half}\\\n{half}\\\n{half}\nnext").as_bytes());
+        assert!(seen[0].as_ref().is_err_and(|(message, _)| message.contains("longer")), "{}", seen.len());
     }
 }

@@ -18,8 +18,9 @@ use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// The versions of the protocol that differ in nothing that is used here, the newest first.
-const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+/// The versions of the protocol that differ in nothing that is used here, the newest first. 2025-03-26 has batches: its
+/// clients get the one before.
+const VERSIONS: [&str; 3] = ["2025-11-25", "2025-06-18", "2024-11-05"];
 
 /// The longest time of a call.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -261,8 +262,8 @@ fn call(params: Value) -> Result<Call, Refusal> {
 fn result(method: &str, params: &Value) -> Option<Value> {
     match method {
         "initialize" => {
-            let asked = params.get("protocolVersion").and_then(Value::as_str);
-            let version = VERSIONS.into_iter().find(|version| Some(*version) == asked).unwrap_or(VERSIONS[0]);
+            let asked = params.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
+            let version = VERSIONS.into_iter().find(|version| *version <= asked).unwrap_or(VERSIONS[0]);
             Some(json!({
                 "protocolVersion": version,
                 "capabilities": { "tools": {} },

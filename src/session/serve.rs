@@ -5,8 +5,9 @@ use super::base::{Session, TextReply};
 use super::lines::BinaryLine;
 use super::outcome::{Input, LineOutcome, words};
 use super::requests::{Content, InputLine, Request, RequestEnd, Requests};
+use super::script::LARGEST;
 use crate::command::LANGUAGE;
-use crate::lang::script;
+use crate::lang::script::BlockLines;
 use crate::report::{End, EndStatus, ErrorCode, ErrorReport, Hello, RequestId};
 use serde::Deserialize;
 use std::os::fd::AsFd;
@@ -32,7 +33,7 @@ impl Session {
         };
         let interrupts = Rc::clone(&self.interrupts);
         // The lines of a block that waits for its `end`.
-        let mut block = String::new();
+        let mut block = BlockLines::new(LANGUAGE);
         while let Some((Request { id, content: line }, was_cancelled)) = requests.next(&interrupts, None) {
             let (text, is_line, continues, line) = match line {
                 Ok(line) => (line.text, !line.is_object, line.continues, Ok(line.line)),
@@ -41,15 +42,15 @@ impl Session {
             };
             let outcome = match line {
                 _ if was_cancelled => LineOutcome::Interrupted,
-                Ok(line) if is_line => {
-                    block.push_str(&line);
-                    if script::is_open(LANGUAGE, &block) {
-                        block.push('\n');
-                        LineOutcome::Done
-                    } else {
-                        self.answer(None, Ok(std::mem::take(&mut block)), false)
+                Ok(line) if is_line => match block.push(&line) {
+                    Some(lines) => self.answer(None, Ok(lines), false),
+                    None if block.bytes() <= LARGEST => LineOutcome::Done,
+                    None => {
+                        block.take();
+                        let why = format!("the block is larger than {} MiB", LARGEST >> 20);
+                        self.answer(None, Err(InvalidRequest::Object(why)), false)
                     }
-                }
+                },
                 line => self.answer(text, line, continues),
             };
             let outcome = match (outcome, requests.end(&interrupts)) {
@@ -67,7 +68,7 @@ impl Session {
         if requests.are_unread() {
             return LineOutcome::Closed;
         }
-        if block.is_empty() { LineOutcome::Done } else { self.answer(None, Ok(block), false) }
+        if block.is_empty() { LineOutcome::Done } else { self.answer(None, Ok(block.take()), false) }
     }
 
     fn answer(

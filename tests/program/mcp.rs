@@ -35,7 +35,7 @@ fn a_client_finds_the_tools_and_uses_them() {
     let home = Home::new();
     let hello = |version: &str| json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": { "protocolVersion": version } });
     let asked = [
-        hello("2025-03-26"),
+        hello("2025-06-18"),
         json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
         json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }),
         call(2, "run", &json!({ "line": "print 6 * 7" })),
@@ -47,7 +47,7 @@ fn a_client_finds_the_tools_and_uses_them() {
     ];
     let answers = exchange(&home, &["--mcp"], &asked);
     let text = |at: usize| answers[at]["result"]["content"][0]["text"].as_str().expect("text");
-    assert_eq!(answers[0]["result"]["protocolVersion"], "2025-03-26");
+    assert_eq!(answers[0]["result"]["protocolVersion"], "2025-06-18");
     let tools: Vec<&Value> =
         answers[1]["result"]["tools"].as_array().expect("a list").iter().map(|tool| &tool["name"]).collect();
     assert_eq!(tools, ["run", "help"]);
@@ -61,8 +61,11 @@ fn a_client_finds_the_tools_and_uses_them() {
     assert_eq!(text(5).trim_end(), home.run(&["help"]).out.trim_end());
     assert!(text(6).contains("$3 = 5"), "{}", text(6));
     assert_eq!(answers[7]["result"], json!({}));
-    // A version that does not exist gets the newest.
-    assert_eq!(exchange(&home, &["--mcp"], &[hello("1999-01-01")])[0]["result"]["protocolVersion"], "2025-11-25");
+    // A version that is not answered gets the one before it, or the newest. 2025-03-26 has batches.
+    for (asked, answered) in [("2025-03-26", "2024-11-05"), ("2031-01-01", "2025-11-25"), ("1999-01-01", "2025-11-25")]
+    {
+        assert_eq!(exchange(&home, &["--mcp"], &[hello(asked)])[0]["result"]["protocolVersion"], answered);
+    }
 }
 
 #[test]

@@ -365,6 +365,18 @@ fn half_a_block_in_a_request_says_how_to_send_all_of_it() {
 }
 
 #[test]
+fn a_long_line_or_block_costs_no_long_time() {
+    let lines = "print 1\n".repeat(3000);
+    let words = "abc ".repeat(1 << 18);
+    let long = "x".repeat((1 << 20) + 1);
+    let objects = answers(&[], &format!("if 1\n{lines}end\nhelp {words}\n{long}\nprint 2\n"));
+    assert_eq!(objects.iter().filter(|object| object["value"] == "1").count(), 3000);
+    let errors: Vec<&str> = objects.iter().filter_map(|object| object["message"].as_str()).collect();
+    assert!(errors.len() == 2 && errors[1] == "the line is longer than 1 MiB", "{} errors", errors.len());
+    assert_eq!(kinds(&objects[objects.len() - 4..]), ["error", "end", "value", "end"]);
+}
+
+#[test]
 fn with_json_shell_commands_print_to_standard_error() {
     let home = Home::new();
     let run = home.run(&["--json", "-batch", "-ex", "!echo one", "-ex", "shell echo two", "-ex", "print 1 | cat"]);

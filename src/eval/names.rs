@@ -277,14 +277,21 @@ impl Evaluator<'_> {
         if near.is_empty() { error.hint("`regions` lists the mapped regions") } else { error.hint(did_you_mean(near)) }
     }
 
-    /// What is mapped under a name that has this word in it, or else under a similar name, if regions can be had.
+    /// What is mapped under a name that has this word in it, or else under a similar name or one that begins so, if
+    /// regions can be had.
     pub(super) fn similar_mappings(&self, name: &str) -> Vec<String> {
         let regions = self.regions(Span::default(), "").unwrap_or_default();
         let names = regions.iter().map(|region| region.name.file_name().to_string());
-        match lang::with_word(name, names.clone()) {
-            near if near.is_empty() => lang::near(name, names),
-            near => near,
+        let mut near = lang::with_word(name, names.clone());
+        if near.is_empty() {
+            near = lang::near(name, names.clone());
         }
+        if near.is_empty() && name.len() > 1 {
+            near = names.filter(|one| one.starts_with(name)).collect();
+            near.dedup();
+            near.truncate(1);
+        }
+        near
     }
 }
 

@@ -63,7 +63,7 @@ pub static HABITS: &[Habit] = &[
     // ---- Commands that have another name here.
     run("quit", &["exit"]),
     run_or("set", "`set $x = 3` sets a variable of pmdb; use `gdb -p PID` to set one of the process", &["set var", "set variable"]),
-    run_or("regions", "`regions by rss` sorts the list, and `region ADDRESS full` describes one region in full", &[
+    run_or("regions", "`region ADDRESS` describes the region of one address, and `regions by rss` sorts the list", &[
         "info proc mappings", "info proc map", "info proc m", "i proc m", "info mappings", "info maps", "vmmap", "vmap", "maps", "vm", "libs",
     ]),
     run("info modules", &[

@@ -180,7 +180,8 @@ impl HeldRows {
             return Some((role, text.into_owned()));
         }
         let is_nothing = |cell: &Cell<'_>| matches!(cell.words.text().as_ref(), "0" | "-");
-        (is_nothing(first) && cells.all(is_nothing) && self.rows.len() > 1).then(|| (Role::Dim, "0 or -".to_owned()))
+        (is_nothing(first) && cells.all(is_nothing) && self.rows.len() > 1)
+            .then(|| (Role::Dim, "0 where known".to_owned()))
     }
 
     /// Writes sizes in one unit: those of the table, if one suits all, or else those of each column.
@@ -279,7 +280,7 @@ mod tests {
             cells[2] = Cell::new("-");
             cells
         }];
-        assert!(written(&COLUMNS, nothing, 26).starts_with("swapped 0 or -\nstart  size"));
+        assert!(written(&COLUMNS, nothing, 26).starts_with("swapped 0 where known\nstart  size"));
     }
 
     #[test]

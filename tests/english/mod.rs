@@ -54,12 +54,13 @@ fn is_word(line: &str, wanted: &str) -> bool {
 }
 
 /// Words that another word of the field has replaced.
-const REPLACED: [(&str, &str); 8] = [
+const REPLACED: [(&str, &str); 9] = [
     ("page of zeros", "zero page"),
     ("pages of zeros", "zero pages"),
     ("all-zero pieces", "zero-filled subpages"),
     ("copies of files", "private file copies"),
     ("looking command", "read-only command"),
+    ("program file", "executable"),
     ("per cent sign", "percent sign"),
     ("leave the blank out", "leave the space out"),
     ("separated by blanks", "separated by spaces"),

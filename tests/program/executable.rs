@@ -1,4 +1,4 @@
-//! Program files that a test makes and then runs.
+//! Executables that a test makes and then runs.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -432,7 +432,9 @@ pub(super) fn meant(range: &Spanned<lang::Range>, error: eval::Error) -> eval::E
         return error.hint("a clause follows the path: `account cgroup /system.slice by mapping top 5`");
     }
     if let Some(hint) = clause_meant(&name) {
-        return error.hint(hint);
+        let is_family = name == "children";
+        let refused = || eval::Error::new(range.at, "this clause is for one process, and not for `children`");
+        return if is_family { refused() } else { error }.hint(hint);
     }
     match process::processes_called(&name) {
         _ if FilterSubject::Page.has_condition(&name) => error.hint(format!(

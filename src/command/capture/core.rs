@@ -40,12 +40,12 @@ impl Command for ExportCore {
         group: Group::Target,
         summary: "write an ELF core file of the process for a debugger",
         text: "\
-Writes an ELF core file, which gdb and lldb open: `gdb PROGRAM FILE`. It contains the resident pages of the process or \
+Writes an ELF core file, which gdb and lldb open: `gdb EXECUTABLE FILE`. It contains the resident pages of the process or \
 of a range, the vdso, its threads, the auxiliary vector, and the list of mapped files. The process is neither stopped nor traced.
 
   --overwrite  replace a file that exists
 
-The file replaces a regular file only, and cannot be a pipe or a device. It has only the exported symbols of the program; `gdb PROGRAM FILE` reads all of them. Pages that are not \
+The file replaces a regular file only, and cannot be a pipe or a device. It has only the exported symbols of the program; `gdb EXECUTABLE FILE` reads all of them. Pages that are not \
 resident are not in the file. Regions that the program excludes from core files (MADV_DONTDUMP) \
 are left out. For a waiting or stopped thread, the file has the program counter and the stack pointer. /proc does not \
 show the other registers: they are 0, and a note in the file lists them as unknown. Stop the process first for a \

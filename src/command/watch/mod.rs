@@ -462,7 +462,7 @@ pub(super) fn detail(change: &Change, target: &Target) -> Option<String> {
         }
         (EventKind::RegionGrew, _, Some(after)) => Some(format!("now {}: {}", size(after.range.len()), after.range)),
         (EventKind::RegionAppeared | EventKind::RegionWent, Some(region), None) => {
-            Some(format!("{} {}", region.range, region.permissions))
+            Some(format!("{} {}", size(region.range.len()), region.permissions))
         }
         _ => None,
     }

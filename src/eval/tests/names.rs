@@ -217,6 +217,7 @@ fn suggestions() {
     let world = World::of(process());
     for (text, part, hint) in [
         ("mian", "mian", "did you mean `main`?"),
+        ("lib", "lib", "did you mean `libc.so.6`? (local variables are only in gdb)"),
         ("[haep]", "[haep]", "did you mean `[heap]`?"),
         ("vsyscall", "vsyscall", "did you mean `[vsyscall]`?"),
         ("libc.so.7", "libc.so.7", "did you mean `libc.so.6`?"),

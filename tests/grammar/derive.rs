@@ -158,9 +158,13 @@ impl<'a> Deriver<'a> {
                 let token = self.token(name, random, &mut sentence.productions);
                 sentence.add(token);
             }
+            // Such a word begins few of its sentences, and the recogniser has the last word.
+            Node::Except(inner, _) if matches!(&**inner, Node::Rule(name) if name != "ANY" && !is_token(name)) => {
+                self.derive(inner, depth, random, sentence);
+            }
             Node::Except(inner, without) => {
                 let Node::Rule(name) = &**inner else {
-                    panic!("only a token may leave words out: {inner:?}");
+                    panic!("only a rule may leave words out: {inner:?}");
                 };
                 let is_out = |text: &str| {
                     let leaves_out = |node: &Node| matches!(node, Node::Literal(word) if word == text);

@@ -18,6 +18,8 @@ enum Symbol {
     Word(Vec<String>),
     /// No blank before the next token.
     Glue,
+    /// The next token is none of these texts.
+    NotBefore(Vec<String>),
 }
 
 /// The grammar as productions, and what accepts a line.
@@ -114,6 +116,11 @@ impl Recogniser {
                             found.push(advanced);
                         }
                     }
+                    Some(Symbol::NotBefore(words)) => {
+                        if tokens.get(position).is_none_or(|token| !words.contains(&token.text)) {
+                            found.push(advanced);
+                        }
+                    }
                     Some(terminal) => {
                         if tokens.get(position).is_some_and(|token| matches(terminal, token))
                             && seen[position + 1].insert(advanced)
@@ -143,7 +150,7 @@ fn matches(terminal: &Symbol, token: &Token) -> bool {
             !matches!(rule, Some("PIPE" | "REDIRECT" | "COMMENT" | "NEWLINE")) && !but.contains(&token.text)
         }
         Symbol::Word(spellings) => spellings.contains(&token.text),
-        Symbol::Nonterminal(_) | Symbol::Glue => false,
+        Symbol::Nonterminal(_) | Symbol::Glue | Symbol::NotBefore(_) => false,
     }
 }
 
@@ -178,17 +185,18 @@ impl Builder<'_> {
             Node::Rule(name) if name == "ANY" => vec![Symbol::AnyToken(Vec::new())],
             Node::Except(inner, without) => {
                 let Node::Rule(name) = &**inner else {
-                    panic!("only a token may leave words out: {inner:?}");
+                    panic!("only a rule may leave words out: {inner:?}");
                 };
                 let words = without.iter().map(|node| match node {
                     Node::Literal(text) => text.clone(),
-                    other => panic!("a token leaves words out: {other:?}"),
+                    other => panic!("a rule leaves words out: {other:?}"),
                 });
                 let words = words.collect();
-                vec![match name.as_str() {
-                    "ANY" => Symbol::AnyToken(words),
-                    _ => Symbol::Token(name.clone(), words),
-                }]
+                match name.as_str() {
+                    "ANY" => vec![Symbol::AnyToken(words)],
+                    _ if is_token(name) => vec![Symbol::Token(name.clone(), words)],
+                    _ => vec![Symbol::NotBefore(words), Symbol::Nonterminal(self.rule(name))],
+                }
             }
             Node::Rule(name) if is_token(name) => vec![Symbol::Token(name.clone(), Vec::new())],
             Node::Rule(name) => vec![Symbol::Nonterminal(self.rule(name))],

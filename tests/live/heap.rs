@@ -180,7 +180,7 @@ pub(super) fn has_glibc(test: &str) -> bool {
 }
 
 /// What it says: bytes from the kernel, free bytes, and those of them in lists of small chunks.
-fn said(target: &mut Target) -> [u64; 3] {
+pub(super) fn said(target: &mut Target) -> [u64; 3] {
     let line = target.line();
     let mut words = line.split(' ').map(|word| word.parse().unwrap_or_default());
     std::array::from_fn(|_| words.next().expect("three numbers"))
@@ -207,7 +207,7 @@ pub(super) fn sums(arena: &HeapArena) -> &HeapSums {
 }
 
 #[track_caller]
-fn hold(arenas: &[HeapArena], [system, free, fast]: [u64; 3]) {
+pub(super) fn hold(arenas: &[HeapArena], [system, free, fast]: [u64; 3]) {
     for arena in arenas {
         assert_eq!(arena.outcome, ArenaOutcome::Complete, "{arena:?}");
         let sums = sums(arena);
@@ -327,7 +327,7 @@ fn several_processes_in_one_sum() {
 }
 
 /// Resident bytes of the process, as the kernel counts them.
-fn resident(target: &Target) -> u64 {
+pub(super) fn resident(target: &Target) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", target.pid())).expect("its sums");
     let line = text.lines().find_map(|line| line.strip_prefix("Rss:")).expect("a sum");
     line.trim_end_matches("kB").trim().parse::<u64>().expect("a number") * 1024

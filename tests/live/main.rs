@@ -33,6 +33,7 @@ mod heap_blocks;
 mod heap_capture;
 mod heap_family;
 mod heap_hostile;
+mod heap_libcs;
 mod heap_rows;
 mod held;
 mod how;
@@ -118,6 +119,7 @@ const TESTS: &[&[Test]] = &[
     heap_capture::TESTS,
     heap_family::TESTS,
     heap_hostile::TESTS,
+    heap_libcs::TESTS,
     heap_rows::TESTS,
     held::TESTS,
     huge::TESTS,

@@ -43,7 +43,7 @@ fn packed_as(bytes: &[u8], compression: Compression) -> Vec<u8> {
 }
 
 /// A block of words: runs, each with its first index, how many words it stands for, and its words.
-fn block(runs: &[(u64, u64, Vec<u64>)]) -> Vec<u8> {
+pub fn block(runs: &[(u64, u64, Vec<u64>)]) -> Vec<u8> {
     let mut numbers = vec![runs.len() as u64];
     let ends = std::iter::once(0).chain(runs.iter().map(|(first, count, _)| first + count));
     numbers.extend(runs.iter().zip(ends).map(|((first, ..), end)| first - end));

@@ -16,6 +16,7 @@ mod commands;
 mod core;
 mod dwarf;
 mod elf;
+mod heaps;
 mod jit;
 #[path = "../captures/mod.rs"]
 mod made;

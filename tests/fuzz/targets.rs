@@ -1,6 +1,6 @@
 //! The fuzz targets and their seeds.
 
-use crate::{Fuzzed, btf, capture, commands, core, elf, jit, names};
+use crate::{Fuzzed, btf, capture, commands, core, elf, heaps, jit, names};
 use pmdb::command::LANGUAGE;
 use pmdb::kernel::status::ThreadState;
 use pmdb::kernel::{PageFlags, PageMapEntry, maps, mounts, physical, smaps, status, swaps};
@@ -69,6 +69,20 @@ pub const ALL: &[Fuzzed] = &[
         longest: Duration::from_secs(1),
     },
     Fuzzed { name: "core", seeds: core::seeds, words: CORE_WORDS, feed: core::feed, longest: Duration::from_secs(1) },
+    Fuzzed {
+        name: "heap-memory",
+        seeds: heaps::memory_seeds,
+        words: &["\0\0\0\0\0\0\0\0", "\x11\0\0\0\0\0\0\0", "\x01\0\0\0\0\0\0\0", "\x21\0\0\0\0\0\0\0"],
+        feed: heaps::feed_memory,
+        longest: Duration::from_secs(1),
+    },
+    Fuzzed {
+        name: "heap-words",
+        seeds: heaps::word_seeds,
+        words: &["\0\0\0\0\0\0\0\0", "\x01\0\0\0\0\0\0\0", "\x24\0\0\0\0\0\0\0"],
+        feed: heaps::feed_words,
+        longest: Duration::from_secs(1),
+    },
     Fuzzed {
         name: "names",
         seeds: names::seeds,

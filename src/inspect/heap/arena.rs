@@ -151,6 +151,8 @@ pub(super) struct HeapPart {
     pub(super) start: u64,
     pub(super) first: u64,
     pub(super) end: u64,
+    /// Whether the top is in it: it is the newest.
+    pub(super) has_top: bool,
 }
 
 impl HeapPart {
@@ -168,7 +170,7 @@ impl FoundArena {
         Ok(decode(flags, 4, layout.is_little_endian).is_some_and(|flags| flags & NONCONTIGUOUS != 0))
     }
 
-    /// The parts of an arena of threads (`heap_info` in `malloc/arena.c`), the oldest first; `None` if their heads
+    /// The parts of an arena of threads (`heap_info` in `malloc/arena.c`) in address order; `None` if their heads
     /// contradict each other. The size to which they are aligned is one of a few: the heads decide.
     pub(super) fn heaps(
         &self,
@@ -224,13 +226,13 @@ impl FoundArena {
             let Some(end) = at.checked_add(size).filter(|end| *end >= first) else {
                 return Ok(None);
             };
-            heaps.push(HeapPart { start: at, first, end });
+            heaps.push(HeapPart { start: at, first, end, has_top: heaps.is_empty() });
             if is_first {
                 break;
             }
             at = before;
         }
-        heaps.reverse();
+        heaps.sort_by_cached_key(|heap| heap.start);
         Ok(Some(heaps))
     }
 }

@@ -456,7 +456,7 @@ impl Walk {
         Ok(Err(Broken::Chunk(start).into()))
     }
 
-    /// An arena of threads: its heaps, of which only the last has the top.
+    /// An arena of threads: its heaps, of which only the newest has the top.
     fn of_threads(
         &mut self,
         words: &mut ProcessWords<'_>,
@@ -469,18 +469,17 @@ impl Walk {
             return broken(self.state.top);
         };
         let mut bytes = 0;
-        for (number, heap) in (1..).zip(&heaps) {
-            let is_last = number == heaps.len();
+        for heap in &heaps {
             bytes += heap.end - heap.start;
             self.parts.extend(heap.range());
             // The heads of the heap and of the arena.
             self.keep(heap.start..heap.first, PieceKind::Other, words.budget())?;
-            let top = if is_last { self.state.top } else { u64::MAX };
+            let top = if heap.has_top { self.state.top } else { u64::MAX };
             let stretch = Stretch { layout, top, end: heap.end, is_of_threads: true };
             match self.stretch(words, &stretch, heap.first)? {
                 Err(broken) => return Ok(Err(broken.into())),
                 Ok(StretchEnd::Top(top)) => self.add_top(top..heap.end, words.budget())?,
-                Ok(StretchEnd::Fence(end)) if !is_last && heap.end - end < layout.alignment => {}
+                Ok(StretchEnd::Fence(end)) if !heap.has_top && heap.end - end < layout.alignment => {}
                 Ok(StretchEnd::Fence(end)) => return broken(end),
             }
         }

@@ -4,6 +4,7 @@
 //! Each is a mapping, so that it begins and ends at a page. Its chunks end with two heads, or with the top. What walks
 //! from all pages find is the arena only if the bytes are those that it has from the kernel.
 
+use super::pieces::PieceKind;
 use super::walk::{Broken, ChunkLayout, FLAGS, Stretch, StretchEnd};
 use super::words::{END_OF_MEMORY, ProcessWords, Words};
 use super::{ArenaOutcome, ArenaState, Ended, HeapChunk, Walk, anonymous, in_order};
@@ -94,15 +95,16 @@ impl Walk {
                     at += step;
                     continue;
                 };
+                if let Some(before) = last.filter(|before| place.is_break && *before < at) {
+                    bytes += at - before;
+                    self.sums.foreign += at - before;
+                    self.keep(before..at, PieceKind::Other, words.budget())?;
+                }
                 let first = layout.first_chunk(at).unwrap_or(at);
                 match self.stretch(words, &stretch, first)? {
                     Err(broken) => return Ok(Err(broken)),
                     Ok(StretchEnd::Top(top)) => self.add_top(top..end, words.budget())?,
                     Ok(StretchEnd::Fence(_)) => {}
-                }
-                if let Some(before) = last.filter(|before| place.is_break && *before < at) {
-                    bytes += at - before;
-                    self.sums.foreign += at - before;
                 }
                 let start = VirtualAddress::new(at);
                 self.parts.extend(AddressRange::new(start, VirtualAddress::new(found)));

@@ -88,7 +88,8 @@ pub fn record(
 }
 
 impl Walk {
-    /// The next arena of a capture, as its walk was.
+    /// The next arena of a capture, as its walk was. A complete one has its chunks in its parts, and as many bytes as
+    /// it has from the kernel.
     pub(super) fn recorded(
         heaps: &mut RecordedHeaps<'_>,
         found: &FoundArena,
@@ -103,6 +104,12 @@ impl Walk {
         heaps.pieces(budget, &mut |piece, budget| {
             let (start, size) = (piece.start, piece.bytes);
             let is_in_use = piece.kind == PieceKind::InUse;
+            let part = walk.parts.get(walk.parts.partition_point(|part| part.end() <= start));
+            if piece.kind != PieceKind::Other
+                && !part.is_some_and(|part| part.start() <= start && piece.end() <= part.end())
+            {
+                return Err(damaged());
+            }
             match piece.kind {
                 PieceKind::Top => return walk.add_top(start.get()..piece.end().get(), budget),
                 // In other arenas it is the heads of heaps.
@@ -112,6 +119,12 @@ impl Walk {
             }
             Ok(walk.kept.add(piece, budget)?)
         })?;
+        let own = walk.parts.iter().map(|part| part.len()).sum();
+        // The break may begin where no chunk can.
+        let is_whole = |missing| missing < layout.alignment + walk.sums.foreign;
+        if outcome == ArenaOutcome::Complete && !system_bytes.checked_sub(own).is_some_and(is_whole) {
+            return Err(damaged());
+        }
         Ok(walk)
     }
 }

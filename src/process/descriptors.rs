@@ -187,13 +187,13 @@ impl Process {
     /// on it.
     ///
     /// # Errors
-    /// It may not be opened, the kernel does not show it, or the descriptor leads to another file now.
-    pub fn cached_bytes(&self, descriptor: &MemoryDescriptor) -> Result<u64> {
-        let words = self.source().fetch(Probe::DescriptorCache(descriptor.thread, descriptor.number))?;
+    /// It may not be opened, the kernel does not show it, the descriptor leads to another file now, or the budget is
+    /// over.
+    pub fn cached_bytes(&self, descriptor: &MemoryDescriptor, budget: &mut Budget) -> Result<u64> {
         let changed = || access::Error::not_available(format!("{} is not open any more", descriptor.name));
-        let (cached, file) = words.split_first().ok_or_else(changed)?;
-        let is_it = MappedFile::from_words(file).is_some_and(|file| file.identity == descriptor.file.identity);
-        if is_it { Ok(*cached) } else { Err(changed()) }
+        let place = (descriptor.thread, descriptor.number);
+        let asked = Probe::DescriptorCache(place, descriptor.file.identity.ok_or_else(changed)?);
+        self.source().get(asked, budget)?.first().copied().ok_or_else(changed)
     }
 
     /// The IPC namespace that it is in, as its link names it. System V segments have numbers of their own in each.

@@ -2,7 +2,7 @@
 //! that is a name. An enum of questions is declared by `questions_of!`, so that none can lack a part of this.
 
 use crate::kernel::mounts::Controller;
-use crate::kernel::{AddressRange, Region, VirtualAddress};
+use crate::kernel::{AddressRange, Device, Region, VirtualAddress};
 use crate::records::RecordParts;
 use std::fmt::Write;
 
@@ -224,6 +224,16 @@ impl Argument<'_> for Option<u32> {
 impl Argument<'_> for VirtualAddress {
     fn write(&self, key: &mut String) {
         write_number(self.get(), key);
+    }
+
+    fn of(_: Subject<'_>) -> Vec<Self> {
+        Vec::new()
+    }
+}
+
+impl Argument<'_> for Device {
+    fn write(&self, key: &mut String) {
+        _ = write!(key, "{self}");
     }
 
     fn of(_: Subject<'_>) -> Vec<Self> {

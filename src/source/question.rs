@@ -2,7 +2,7 @@
 
 use super::class::questions_of;
 use crate::access::Result;
-use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
+use crate::kernel::{AddressRange, Device, PageSize, Region, VirtualAddress};
 use bitflags::bitflags;
 use std::any::Any;
 use std::fmt::{self, Debug, Formatter};
@@ -209,9 +209,10 @@ questions_of! {
         Descriptor(thread: Option<u32>, number: u32) = "descriptor" => process(WhileDecoding, Nothing),
         /// The number of the mount that this file is on: no words if it has none.
         DescriptorMount(thread: Option<u32>, number: u32) = "descriptor-mount" => process(WhileDecoding, Nothing),
-        /// Bytes of that file in the page cache, and after them the words that `Descriptor` gives. Opens the file,
-        /// unless somebody holds a lease on it.
-        DescriptorCache(thread: Option<u32>, number: u32) = "descriptor-cache" => process(Never(OPENS), Nothing),
+        /// Bytes in the page cache of the file behind a descriptor, by thread and number, if its device and inode are
+        /// these. Opens the file, unless somebody holds a lease on it.
+        DescriptorCache(place: (Option<u32>, u32), file: (Device, u64)) = "descriptor-cache" =>
+            process(Never(OPENS), Nothing),
     }
 }
 

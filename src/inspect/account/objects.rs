@@ -384,10 +384,15 @@ impl ObjectCounter {
             if self.add_holder(&identity, holder) {
                 continue;
             }
-            let cached = process.cached_bytes(one).map_err(|error| {
-                unknown.files += 1;
-                unknown.reason.get_or_insert(error.into());
-            });
+            let cached = match process.cached_bytes(one, budget) {
+                Ok(cached) => cached,
+                Err(process::Error::OutOfBudget(over)) => return Err(over),
+                Err(error) => {
+                    unknown.files += 1;
+                    unknown.reason.get_or_insert(error.into());
+                    0
+                }
+            };
             let object = MemoryObject {
                 kind: ObjectKind::DeletedFile,
                 identity: identity.clone(),
@@ -396,7 +401,7 @@ impl ObjectCounter {
                 is_removed: None,
                 shared: None,
                 creator: None,
-                bytes: cached.unwrap_or(0),
+                bytes: cached,
                 // Its mappings may have other numbers than the file.
                 is_at_most: OTHER_NUMBERS.contains(&one.file.filesystem),
                 mapped: 0,

@@ -17,6 +17,8 @@ use std::sync::OnceLock;
 
 /// Pages of one query of the page cache: it bounds the memory for the answer.
 const WINDOW_PAGES: u64 = 1 << 16;
+/// Windows that are queried one by one of a whole file, which may be sparse: 1 TiB with pages of 4 KiB.
+const MOST_WINDOWS: u64 = 1 << 12;
 
 /// The runs of `range` in `region`, whose object is `file`. Each query of the kernel is a step.
 pub(super) fn runs(
@@ -41,8 +43,8 @@ pub(super) fn runs(
 }
 
 /// Bytes of a file that are in the page cache.
-pub(super) fn cached_bytes(file: &ModuleFile, name: &Name, page: PageSize) -> Result<u64> {
-    BackingQuery::about(file, name, page)?.cached()
+pub(super) fn cached_bytes(file: &ModuleFile, name: &Name, page: PageSize, budget: &mut Budget) -> Result<u64> {
+    BackingQuery::about(file, name, page)?.cached(budget)
 }
 
 /// Runs as [`from_bytes`] reads them: three words each, then why the last one is unknown.
@@ -249,39 +251,50 @@ impl<'f> BackingQuery<'f> {
     }
 
     /// Bytes of all of the file that are in the page cache.
-    fn cached(&self) -> Result<u64> {
-        let pages = match (self.size, self.way) {
+    fn cached(&self, budget: &mut Budget) -> Result<u64> {
+        let counted = match (self.size, self.way) {
             (0, _) => Ok(0),
-            (size, CacheQuery::Counts) => match sys::cached_pages(self.file, 0, size) {
-                // Before Linux 6.5.
-                Err(Errno::NOSYS) => self.mapped_pages(),
-                counted => counted,
-            },
-            (_, CacheQuery::Map) => self.mapped_pages(),
+            (size, CacheQuery::Counts) => sys::cached_pages(self.file, 0, size),
+            (_, CacheQuery::Map) => Err(Errno::NOSYS),
         };
-        pages.map(|pages| pages.saturating_mul(self.page.bytes())).map_err(|error| self.open_error(error))
+        let pages = match counted {
+            // Before Linux 6.5, and of an overlay.
+            Err(Errno::NOSYS) => self.mapped_pages(budget),
+            counted => counted.map_err(|error| self.open_error(error)),
+        };
+        pages.map(|pages| pages.saturating_mul(self.page.bytes()))
     }
 
-    fn mapped_pages(&self) -> rustix::io::Result<u64> {
+    /// The number of its pages that are in the page cache. Each window is a step: holes may be cached too.
+    fn mapped_pages(&self, budget: &mut Budget) -> Result<u64> {
+        let window = WINDOW_PAGES * self.page.bytes();
+        if self.size.div_ceil(window) > MOST_WINDOWS {
+            let most = (MOST_WINDOWS * window) >> 30;
+            return Err(Error::not_available(format!(
+                "{} is larger than {most} GiB: pmdb does not query its page cache window by window",
+                self.name
+            )));
+        }
+        let (mut at, mut cached) = (0, 0);
+        while at < self.size {
+            budget.go_on()?;
+            let end = self.size.min(at + window);
+            cached += self.window(at, end).map_err(|error| self.open_error(error))?.iter().filter(|one| **one).count();
+            at = end;
+        }
+        Ok(cached as u64)
+    }
+
+    /// Whether each page of a window is in the page cache.
+    fn window(&self, from: u64, to: u64) -> rustix::io::Result<Vec<bool>> {
         if !self.could_write() {
             return Err(Errno::PERM);
         }
-        let window = WINDOW_PAGES * self.page.bytes();
-        let (mut at, mut cached) = (0, 0);
-        while at < self.size {
-            let length = usize::try_from(window.min(self.size - at)).map_err(|_| Errno::OVERFLOW)?;
-            cached += sys::cached_map(self.file, at, length)?.into_iter().filter(|is_cached| *is_cached).count() as u64;
-            at = at.saturating_add(window);
-        }
-        Ok(cached)
+        sys::cached_map(self.file, from, usize::try_from(to - from).map_err(|_| Errno::OVERFLOW)?)
     }
 
     fn map(&self, from: u64, to: u64, runs: &mut RunBuilder<'_>) -> rustix::io::Result<()> {
-        if !self.could_write() {
-            return Err(Errno::PERM);
-        }
-        let length = usize::try_from(to - from).map_err(|_| Errno::OVERFLOW)?;
-        let map = sys::cached_map(self.file, from, length)?;
+        let map = self.window(from, to)?;
         let mut at = from;
         for stretch in map.chunk_by(|a, b| a == b) {
             let end = at + stretch.len() as u64 * self.page.bytes();
@@ -340,4 +353,32 @@ pub(super) fn devices_of_pools() -> Option<Vec<[u64; 2]>> {
         device_of_a_memfd(MemfdFlags::HUGETLB | size)
     };
     pools.map(device).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+
+    /// A file without blocks may be larger than can be queried window by window.
+    #[test]
+    fn the_cache_of_a_sparse_file_is_counted_within_bounds() {
+        let page = PageSize::from_bytes(rustix::param::page_size() as u64).expect("a power of two");
+        let file = File::from(memfd_create("pmdb", MemfdFlags::CLOEXEC).expect("a memfd"));
+        file.write_all_at(&[1], 5 * page.bytes()).expect("room in memory");
+        let window = WINDOW_PAGES * page.bytes();
+        let count = |bytes: u64, budget: &mut Budget| {
+            file.set_len(bytes).expect("a hole");
+            let held = ModuleFile::open_held(file.try_clone().expect("a descriptor").into()).ok().expect("the file");
+            let name = Name::from("/memfd:pmdb");
+            let asked = BackingQuery { way: CacheQuery::Map, ..BackingQuery::about(&held, &name, page)? };
+            asked.cached(budget)
+        };
+        assert_eq!(count(3 * window, &mut Budget::unlimited()).ok(), Some(page.bytes()));
+        let given_up = count(3 * window, &mut Budget::unlimited().at_most(2));
+        assert!(matches!(given_up, Err(Error::OutOfBudget(_))), "{given_up:?}");
+        let refused = count(1 << 62, &mut Budget::unlimited()).map_err(|error| error.to_string());
+        assert!(refused.as_ref().is_err_and(|error| error.contains("is larger than")), "{refused:?}");
+    }
 }

@@ -3,15 +3,17 @@
 use super::apart::{answer, words};
 use super::attached::Attached;
 use super::backing::cached_bytes;
-use super::directory::Directory;
+use super::directory::{Directory, own_file, read_all};
 use super::module_file::{ModuleFile, Refusal, Root, kind_of, numbers};
 use super::modules::{LiveModules, no_file, not_opened};
-use crate::access::{Error, Result};
+use crate::access::{self, Error, Result};
+use crate::budget::Budget;
 use crate::kernel::descriptors::mount_id;
 use crate::kernel::mapped_file::MappedFile;
-use crate::kernel::{Name, Region};
+use crate::kernel::mounts::Mount;
+use crate::kernel::{Device, Name, Region};
 use crate::own::rights::with_raised_rights;
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, fstat, fstatfs, major, minor, openat};
 
 /// Below the directory of a process, a descriptor in a folder (`fd`, `fdinfo`) of a thread, or of the process.
@@ -38,17 +40,30 @@ pub(super) fn behind_descriptor(process: &Directory, thread: Option<u32>, number
     words.map(Vec::from).map_err(|error| Error::io(format!("looking at /proc/PID/{path}"), error))
 }
 
-/// Bytes of the file behind a descriptor that are in the page cache, and the words of [`MappedFile`]. It is opened.
-pub(super) fn cached_of_descriptor(process: &Attached, thread: Option<u32>, number: u32) -> Result<Vec<u64>> {
+/// Bytes of the file behind a descriptor that are in the page cache. It is opened, but only if it is the `expected` one
+/// and no server answers for it: the target can change its descriptors at any time.
+pub(super) fn cached_of_descriptor(
+    process: &Attached,
+    (thread, number): (Option<u32>, u32),
+    expected: (Device, u64),
+    budget: &mut Budget,
+) -> Result<Vec<u64>> {
     let (directory, path) = (process.directory(), of_descriptor("fd", thread, number));
     let failed = |error| Error::io(format!("looking at /proc/PID/{path}"), error);
     let name = Name::new(directory.link(&path).map_err(failed)?);
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let found = with_raised_rights(|| openat(directory.fd(), &path, flags, Mode::empty())).map_err(failed)?;
-    let status = status_words(&found).map_err(failed)?;
+    // The handle holds the mount, so that no other mount gets its number. A server would have to answer `stat` too.
+    let info = own_file(&format!("fdinfo/{}", found.as_raw_fd())).and_then(read_all).map_err(failed)?;
+    let mounts = directory.read(&process.memory().path("mountinfo")).map_err(failed)?;
+    let mounts = access::mounts(&mounts, budget)?;
+    let mount = mounts.iter().find(|mount| mount_id(&info) == Some(mount.id));
+    let is_expected = |found: &OwnedFd| fstat(found).is_ok_and(|stat| numbers(&stat) == expected);
+    if mount.is_none_or(Mount::is_served) || !is_expected(&found) {
+        return Err(not_opened(&name, Refusal::Replaced));
+    }
     let file = ModuleFile::open_held(found).map_err(|refusal| not_opened(&name, refusal))?;
-    let cached = cached_bytes(&file, &name, process.memory().page)?;
-    Ok([&[cached], &status[..]].concat())
+    Ok(vec![cached_bytes(&file, &name, process.memory().page, budget)?])
 }
 
 impl LiveModules {
@@ -103,4 +118,35 @@ fn status_words(found: &OwnedFd) -> rustix::io::Result<[u64; MappedFile::WORDS]>
         stat.st_blocks as u64,
         links,
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::until_interrupted;
+    use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
+    use std::fs::File;
+    use std::io::Read;
+
+    /// Between the listing and the open the target may put another file in the place of its descriptor.
+    #[test]
+    fn only_the_expected_file_of_a_descriptor_is_opened() {
+        let mut other = tempfile::NamedTempFile::new().expect("a file");
+        std::io::Write::write_all(&mut other, &[1; 100]).expect("room");
+        let number = u32::try_from(other.as_file().as_raw_fd()).expect("a number");
+        let mut opened = File::from(init(CreateFlags::NONBLOCK).expect("inotify"));
+        add_watch(&opened, other.path(), WatchFlags::OPEN).expect("a watch");
+        let mut was_opened = || opened.read(&mut [0; 4096]).is_ok();
+        let path = format!("/proc/self/fd/{number}");
+        drop(openat(rustix::fs::CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).expect("a handle"));
+        // Before Linux 6.10 the open of a path handle is an event too.
+        let handles_are_seen = was_opened();
+        let process = Attached::open(std::process::id()).expect("to attach to itself");
+        let (device, inode) = numbers(&fstat(other.as_file()).expect("its numbers"));
+        let cached = |file| cached_of_descriptor(&process, (None, number), file, &mut until_interrupted());
+        assert!(cached((device, inode + 1)).is_err());
+        assert_eq!(was_opened(), handles_are_seen);
+        assert!(cached((device, inode)).is_ok());
+        assert!(was_opened());
+    }
 }

@@ -104,7 +104,7 @@ impl Source for Live {
             Question::Mapping(query) => query.reply(self.attached()?.query(query)),
             Question::FileMappings(asked) => asked.reply(self.attached()?.file_mappings(budget)),
             Question::Backing(asked) => asked.reply(self.modules()?.backing_content(asked.region, asked.range, budget)),
-            Question::Probe(probe) => probe.reply(self.probe(probe)),
+            Question::Probe(probe) => probe.reply(self.probe(probe, budget)),
             Question::Rights(asked) => asked.reply(Ok(Some(self.machine.access()))),
             Question::Notes(_) | Question::HeapWords(_) => question.unanswered(),
             Question::Records(of) => of.reply(self.require_records(of)),
@@ -193,7 +193,7 @@ impl Live {
         }
     }
 
-    fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
+    fn probe(&self, probe: Probe<'_>, budget: &mut Budget) -> Result<Vec<u64>> {
         match probe {
             Probe::Follow(range) => features::follow(self.attached()?.directory(), range).map(|()| Vec::new()),
             Probe::IsNamed(region, path) => Ok(vec![u64::from(self.modules()?.is_named(region, path))]),
@@ -204,8 +204,8 @@ impl Live {
             Probe::Descriptor(thread, number) => {
                 mapped_file::behind_descriptor(self.attached()?.directory(), thread, number)
             }
-            Probe::DescriptorCache(thread, number) => {
-                mapped_file::cached_of_descriptor(self.attached()?, thread, number)
+            Probe::DescriptorCache(place, file) => {
+                mapped_file::cached_of_descriptor(self.attached()?, place, file, budget)
             }
             probe => self.machine.probe(probe),
         }

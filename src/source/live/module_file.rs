@@ -108,7 +108,8 @@ impl ModuleFile {
     }
 
     /// Opens the file of a path handle (O_PATH) to which a descriptor of the target led, if it is a regular file that
-    /// holds bytes: the target could open it itself.
+    /// holds bytes. The target may have opened it for writing only: its bytes are not for this user to read, and
+    /// [`ReadAt`] is not for such a file. What of it is cached may be asked.
     pub(super) fn open_held(found: OwnedFd) -> std::result::Result<Self, Refusal> {
         let (stat, _) = keeps_bytes(&found)?;
         without_lease([stat.st_ino; 2])?;

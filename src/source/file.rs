@@ -55,8 +55,9 @@ questions_of! {
         OwnUserNamespace = "own-user-namespace" => machine(Once, Nothing),
         /// Where `/proc/self/ns/ipc` leads.
         OwnIpcNamespace = "own-ipc-namespace" => machine(Once, Nothing),
-        /// `/proc/sysvipc/shm`: the System V segments of the IPC namespace that pmdb runs in.
-        Segments = "segments" => machine(Once, Nothing),
+        /// `/proc/sysvipc/shm`: the System V segments of the IPC namespace that pmdb runs in, with keys and users of
+        /// all its processes.
+        Segments = "segments" => machine(Once, LeftOut),
         /// The release of the kernel, as `uname -r` prints it.
         Release = "osrelease" => machine(Once, Nothing),
         /// `/proc/uptime`

@@ -29,6 +29,27 @@ const GROUP: &str = "zyxqgroup";
 /// The key of a System V segment.
 const KEY: i32 = 0x7a79_7871;
 
+/// The key of a segment that belongs to this test, not to the process.
+const OTHER_KEY: i32 = 1_234_598_761;
+
+/// A segment that nobody has attached, until this ends; `None` where the kernel gives none.
+struct Segment(i32);
+
+impl Segment {
+    fn new() -> Option<Self> {
+        // SAFETY: plain numbers.
+        let number = unsafe { libc::shmget(OTHER_KEY, page_bytes() as usize, 0o600 | libc::IPC_CREAT) };
+        (number >= 0).then_some(Segment(number))
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        // SAFETY: it is of this test, and nobody has attached it.
+        unsafe { libc::shmctl(self.0, libc::IPC_RMID, std::ptr::null_mut()) };
+    }
+}
+
 /// Takes all these names. The argument is the folder for files.
 fn planted_names(arguments: &[String]) {
     let folder = Path::new(&arguments[0]);
@@ -80,9 +101,11 @@ fn no_planted_name_is_in_it() {
     let mut command = command_as(&program, "planted-names");
     let mut target = Target::spawn(command.arg(folder.path()).arg(ARGUMENT));
     assert_eq!(target.line(), "ready");
-    let key = format!("{KEY:x}");
+    let (key, other_key) = (format!("{KEY:x}"), OTHER_KEY.to_string());
     let mut planted =
         vec![FOLDER, PROGRAM, COMM, THREAD, ARGUMENT, MEMFD, ANONYMOUS, MAPPED, DELETED, OPEN, SHARED, &key];
+    let segment = Segment::new();
+    planted.extend(segment.is_some().then_some(&*other_key));
     let group = Cgroup::called(GROUP.as_bytes());
     match &group {
         Ok(group) => {

@@ -1,4 +1,4 @@
-//! Why the kernel keeps neighbouring mappings apart (`can_vma_merge_before` in mm/vma.c, mm/mmap.c before Linux 6.13).
+//! Why the kernel keeps neighbouring mappings apart (`can_vma_merge_before` in mm/vma.c, mm/mmap.c before Linux 6.12).
 
 use super::Result;
 use crate::budget::Budget;

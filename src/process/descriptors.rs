@@ -175,7 +175,6 @@ impl Process {
                 let identity = MappedFile::from_words(&words).and_then(|file| file.identity);
                 let found = identity.zip(ring_bytes(&info, self.page_size()));
                 descriptors.unknown_rings += u64::from(found.is_none());
-                // Before Linux 5.12 all rings have one inode: they are one.
                 found.map(|((device, inode), bytes)| KernelMemory::Ring(device, inode, bytes))
             }
             _ => graphics_client(&info).map(KernelMemory::Graphics),

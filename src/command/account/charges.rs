@@ -83,6 +83,8 @@ pub(super) fn emit(
     let found = match &sums.hidden {
         _ if is_interrupted => Err(Reason::NotApplicable(INTERRUPTED)),
         Some(reason) => Err(reason.clone()),
+        // No frame of it is worth a search of all. The kernel does not count what is charged to the root.
+        None if !before.is_root && matches!(before.current, Ok(0)) => Ok(GroupCharges::default()),
         None => search(&before, family, sink)?,
     };
     // Now, as the frames.

@@ -196,7 +196,7 @@ impl FamilyOf {
             if let Some(by) = by {
                 groups(&sums, by, cut, &machine, sink)?;
             } else {
-                classes(&sums, heaps, sink)?;
+                classes(&sums, heaps && stopped.is_none(), sink)?;
                 members(&sums, cut, &machine, sink)?;
             }
             objects.iter().try_for_each(|objects| objects::emit(objects, listed > 1, sink))?;

@@ -202,6 +202,9 @@ impl Record for HeapSummary {
     }
 }
 
+/// Where more is in use than resident.
+const NOT_RESIDENT: &str = " (in part never touched, or in swap)";
+
 /// The answer, and what stands beside it.
 fn summary(lines: &mut Lines, summary: &HeapSummary) {
     let line = lines.line().indent(2);
@@ -220,11 +223,13 @@ fn summary(lines: &mut Lines, summary: &HeapSummary) {
         let at_least = if summary.incomplete > 0 { "at least " } else { "" };
         line.push(Role::Good, format!("{at_least}{} in use", size(summary.in_use)));
         if summary.resident.as_ref().is_ok_and(|resident| summary.in_use > *resident) {
-            line.plain(" (in part never touched, or in swap)");
+            line.plain(NOT_RESIDENT);
         }
         match summary.trim {
+            // An arena that was not walked may have some.
+            Ok(0) if summary.incomplete > 0 => {}
             Ok(0) => _ = line.plain(", nothing that malloc_trim(0) would free now"),
-            Ok(trim) => _ = line.plain(format!(", {} that malloc_trim(0) would free", size(trim))),
+            Ok(trim) => _ = line.plain(format!(", {at_least}{} that malloc_trim(0) would free", size(trim))),
             Err(_) => {}
         }
         if summary.between > 0 {
@@ -238,7 +243,8 @@ fn summary(lines: &mut Lines, summary: &HeapSummary) {
     }
     if summary.incomplete > 0 {
         let what = counted(summary.incomplete, "arena");
-        lines.line().indent(2).push(Role::Warn, format!("{what} could not be walked: their chunks are in no sum"));
+        let whose = if summary.incomplete == 1 { "its" } else { "their" };
+        lines.line().indent(2).push(Role::Warn, format!("{what} could not be walked: {whose} chunks are in no sum"));
     }
     beside(lines, summary);
 }
@@ -300,6 +306,7 @@ fn family(lines: &mut Lines, family: &HeapFamily) {
         .indent(2)
         .plain(format!("{processes} with {at_least}{} resident in glibc heaps: ", size(family.resident)))
         .push(Role::Good, format!("{at_least}{} in use", size(family.in_use)))
+        .plain(if family.in_use > family.resident { NOT_RESIDENT } else { "" })
         .plain(format!(", {} that malloc_trim(0) in each would free", size(family.trim)))
         .plain(format!(", {} free between chunks in use", size(family.between)));
     for (processes, what) in [

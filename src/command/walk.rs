@@ -66,6 +66,7 @@ means mapped by one PMD as a transparent huge page; `hugetlb` is the pool, and `
             example("walk all where present by kind", "add up the whole process by kind"),
             example("walk demo_buffer where mapcount > 1", "list pages that are mapped more than once"),
             example("walk all where present by order", "add up memory by the size of its folios"),
+            example("walk all where present by folio", "find large folios that are mapped unaligned or in part"),
             example("walk all where present by dirty", "count the pages with and without a flag"),
             example("walk all by region, state top 5", "show the five largest groups by two keys"),
             example("walk [stack] limit 4", "show four rows; an empty line continues"),

@@ -270,19 +270,9 @@ impl AddressSpace {
         let Some(viewed) = viewed.filter(|viewed| !whole && viewed.backing != Backing::Hugetlb) else {
             return Ok(FolioMapping { mapped_pages: folio.frames(), aligned });
         };
-        // The addresses of the folio's pages, as far as these lie in the region.
-        let begins = at.saturating_sub(index);
-        let range = viewed.range();
-        let first = self.page_size().index(range.start()).max(begins);
-        let end = self.page_size().index(range.end()).min(begins.saturating_add(folio.frames()));
-        let mut entries = vec![PageMapEntry::default(); end.saturating_sub(first) as usize];
-        let read = self.target().process.entries(first, &mut entries)?;
-        let mapped = (first..).zip(&entries).take(read).filter(|(page, entry)| {
-            let belongs = (page + index).checked_sub(at);
-            let mapped = entry.frame().and_then(|frame| folio.index(frame));
-            mapped.is_some() && mapped == belongs
-        });
-        Ok(FolioMapping { mapped_pages: mapped.count() as u64, aligned })
+        let places = folio.places(index, at, viewed.range(), self.page_size());
+        let mapped_pages = folio.mapped_pages(&self.target().process, index, at, places)?;
+        Ok(FolioMapping { mapped_pages, aligned })
     }
 
     /// The regions that end below `address` and start above it.

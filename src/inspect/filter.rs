@@ -235,6 +235,7 @@ impl AddressSpace {
         } else {
             Err(no_scan())
         };
+        let folios = available.frames.clone().and_then(|()| available.flags.clone());
         let zones = if need.contains(Evidence::ZONES) {
             available.frames.clone().and_then(|()| self.zones().map(drop).map_err(Reason::from))
         } else {
@@ -263,6 +264,7 @@ impl AddressSpace {
             (Evidence::REFERENCES, REFERENCES, &records),
             (Evidence::PINS, PINS, &records),
             (Evidence::ORDER, "the orders of folios", &available.flags),
+            (Evidence::FOLIOS, "the mappings of folios", &folios),
             (Evidence::ZONES, ZONES, &zones),
             (Evidence::FRAMES, "frame numbers", &available.frames),
             (Evidence::FLAGS, "page flags", &available.flags),
@@ -280,10 +282,13 @@ impl AddressSpace {
         if need.contains(Evidence::HEAP) { self.heap_uses().map(drop) } else { Ok(()) }
     }
 
-    /// `need` with what has to be read for it. Everything but states needs entries, and orders need flags. Where pages
-    /// are merged, only flags tell which.
+    /// `need` with what has to be read for it. Everything but states needs entries, the mappings of folios need orders,
+    /// and orders need flags. Where pages are merged, only flags tell which.
     pub(super) fn with_implied(&self, need: Evidence) -> Evidence {
-        let need = if need.has_entries() { need | Evidence::ENTRIES } else { need };
+        let mut need = if need.has_entries() { need | Evidence::ENTRIES } else { need };
+        if need.contains(Evidence::FOLIOS) {
+            need |= Evidence::ORDER;
+        }
         if need.contains(Evidence::FLAGS) {
             return need;
         }

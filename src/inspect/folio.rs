@@ -2,9 +2,9 @@
 //! page by page. `/proc/kpageflags` marks the first as a head and the others as its tails.
 
 use super::hidden_words::known_words;
-use super::page::Page;
-use crate::kernel::{FrameNumber, Kind, PageFlags, PageSize, WordFile};
-use crate::process::{self, Machine};
+use super::page::{FolioFit, Page};
+use crate::kernel::{AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PageSize, WordFile};
+use crate::process::{self, Machine, Process};
 use crate::report::{FolioReport, HowMapped, LargeFolios};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -38,6 +38,47 @@ impl Folio {
     pub fn around(frame: FrameNumber, order: u8) -> Folio {
         let mask = (1u64 << order.min(LARGEST)) - 1;
         Folio { head: FrameNumber::new(frame.get() & !mask), order }
+    }
+
+    /// The page indices in `region` at which its pages are, if its page `index` is mapped at page index `at`.
+    pub(super) fn places(self, index: u64, at: u64, region: AddressRange, page: PageSize) -> Range<u64> {
+        let begins = at.saturating_sub(index);
+        let first = page.index(region.start()).max(begins);
+        let end = page.index(region.end()).min(begins.saturating_add(self.frames()));
+        first..end.max(first)
+    }
+
+    /// How many of the entries from page index `first` on map its pages at their places, if its page `index` is mapped
+    /// at page index `at`.
+    pub(super) fn count_mapped(self, index: u64, at: u64, first: u64, entries: &[PageMapEntry]) -> u64 {
+        let mapped = (first..).zip(entries).filter(|(page, entry)| {
+            let belongs = (page + index).checked_sub(at);
+            let mapped = entry.frame().and_then(|frame| self.index(frame));
+            mapped.is_some() && mapped == belongs
+        });
+        mapped.count() as u64
+    }
+
+    /// The same, with the entries of these places, which it reads.
+    pub(super) fn mapped_pages(
+        self,
+        process: &Process,
+        index: u64,
+        at: u64,
+        places: Range<u64>,
+    ) -> process::Result<u64> {
+        let mut entries = vec![PageMapEntry::default(); (places.end - places.start) as usize];
+        let read = process.entries(places.start, &mut entries)?;
+        Ok(self.count_mapped(index, at, places.start, entries.get(..read).unwrap_or_default()))
+    }
+
+    /// How it is mapped, if its page `index` is mapped at page index `at`, and `mapped` of its pages around that.
+    pub(super) fn fit(self, index: u64, at: u64, mapped: u64) -> FolioFit {
+        match is_aligned(self, index, at) {
+            _ if mapped < self.frames() => FolioFit::Part,
+            true => FolioFit::Aligned,
+            false => FolioFit::Unaligned,
+        }
     }
 
     /// Finds the folios of these frames, given the flags of each by its index (`None` if unknown). `set` receives the

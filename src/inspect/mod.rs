@@ -142,7 +142,7 @@ pub(crate) use memory::{ResidentMemory, has_memory, is_resident};
 #[doc(hidden)]
 pub use movable::movable;
 pub use outcome::{Access, OwnerUnknown};
-pub use page::{Evidence, InZone, Page};
+pub use page::{Evidence, FolioFit, InZone, Page};
 #[cfg(feature = "cli")]
 pub(crate) use populated_rows::{PopulatedRow, RegionPart, divided};
 pub use region::ViewedRegion;

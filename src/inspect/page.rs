@@ -4,6 +4,7 @@ use super::heap::uses::HeapUse;
 use super::holders::FrameHolders;
 use super::states::StateSet;
 use crate::kernel::physical::{ZoneLookup, Zones};
+use crate::kernel::words::worded;
 use crate::kernel::{
     AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PageSize, PhysicalAddress, State, SwapEntry, TableBits,
     VirtualAddress,
@@ -58,6 +59,8 @@ bitflags! {
         const SHARED_CONTENT = 1 << 18;
         /// [`Page::heap`], from a walk over the heaps.
         const HEAP = 1 << 19;
+        /// [`Page::folio`], from the order of the frame's folio and the entries of its other pages.
+        const FOLIOS = 1 << 20;
     }
 }
 
@@ -66,6 +69,7 @@ impl Evidence {
     pub(super) const WORDS: Evidence = Evidence::FLAGS
         .union(Evidence::COUNTS)
         .union(Evidence::ORDER)
+        .union(Evidence::FOLIOS)
         .union(Evidence::CGROUPS)
         .union(Evidence::RECORDS);
 
@@ -107,6 +111,19 @@ impl InZone {
     }
 }
 
+worded! {
+    /// How a large folio is mapped in a region, at the addresses around one of its pages.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+    pub enum FolioFit, word {
+        /// Whole, at a multiple of its size.
+        Aligned = "aligned",
+        /// Whole, at another address: no single entry can map it.
+        Unaligned = "unaligned",
+        /// In part.
+        Part = "part",
+    }
+}
+
 /// A page, or `pages` neighbours that are the same in everything below; when frames are mapped, with consecutive
 /// frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -137,6 +154,8 @@ pub struct Page {
     /// The order of the frame's folio, when asked for and there is a frame. `pages` may be several folios, all of this
     /// order.
     pub order: Option<u8>,
+    /// How the frame's folio is mapped around the page, when asked for and the folio is large.
+    pub folio: Option<FolioFit>,
     /// The memory zone of the frame, when asked for and there is one.
     pub zone: Option<InZone>,
     /// Inode of the memory cgroup that the frame is charged to, 0 for none; when asked for and there is a frame.
@@ -175,6 +194,7 @@ impl Page {
             huge: None,
             count_is_average: false,
             order: None,
+            folio: None,
             zone: None,
             cgroup: None,
             holders: None,

@@ -139,6 +139,8 @@ page_facts! {
     TableDirty = "pte_dirty", "", Boolean, yes, no, no, "kcore";
     /// The order of the folio, which has 2^order pages; 0 is a single page.
     Order = "order", "order", Integer, yes, yes, no, "flags";
+    /// The mapping of a large folio: "aligned" (whole, at a multiple of its size), "unaligned" (whole) or "part".
+    Folio = "folio", "", Text, yes, no, no, "flags";
     /// The NUMA node of the frame.
     Node = "node", "node", Integer, yes, yes, yes, "frames";
     /// The memory zone of the frame, such as "DMA32" or "Normal".

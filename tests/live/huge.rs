@@ -1,13 +1,16 @@
 //! Folios of every size, mapped whole and in part, against heads and tails counted by hand.
 
 use super::Test;
+use super::answers::program;
 use super::puppet::Puppet;
 use super::states::{detail, pages};
 use super::support::{self, at, huge_page_bytes, page, page_bytes, plain_entry, pool_page_bytes, skip};
-use pmdb::inspect::{AddressSpace, Evidence, RegionStats, Step, machine_frames};
+use pmdb::inspect::{AddressSpace, Evidence, FolioFit, RegionStats, Step, machine_frames};
 use pmdb::kernel::{FrameNumber, FrameRange, Kind, State};
 use pmdb::process::{Categories, Target};
 use pmdb::report::{HowMapped, LargeFolios, Reason};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -83,17 +86,53 @@ fn huge_memory(puppet: &mut Puppet, name: &str, count: u64) -> Option<(u64, u64)
     Some((memory, bytes))
 }
 
+/// How the folio from the frame `head` on is mapped around `address`, whose frame is `frame`. Its entries are read one
+/// by one.
+fn plain_fit(pid: u32, address: u64, frame: u64, head: u64, frames: u64) -> FolioFit {
+    let begin = address - (frame - head) * page_bytes();
+    let is_mapped = |index: u64| {
+        let entry = plain_entry(pid, begin + index * page_bytes());
+        entry.is_some_and(|entry| entry >> 63 == 1 && entry & FRAME == head + index)
+    };
+    match (begin / page_bytes()).is_multiple_of(frames) {
+        _ if !(0..frames).all(is_mapped) => FolioFit::Part,
+        true => FolioFit::Aligned,
+        false => FolioFit::Unaligned,
+    }
+}
+
+/// The pages of `range` by the word of each group of `walk RANGE by folio`, which `where folio == WORD` counts too.
+fn by_folio(puppet: &Puppet, memory: u64, pages: u64) -> BTreeMap<String, u64> {
+    let range = format!("{memory:#x}, +{:#x}", pages * page_bytes());
+    let words = FolioFit::ALL.iter().map(|fit| fit.word());
+    let counted = words.clone().map(|word| format!("print count({range} where folio == \"{word}\")"));
+    let lines: Vec<String> = std::iter::once(format!("walk {range} where present by folio")).chain(counted).collect();
+    let said = program(&[], puppet.0.pid(), true, &lines);
+    let said: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
+    let groups = said.iter().filter(|row| row["type"] == "group");
+    let number = |value: &Value| value.as_u64().expect("a number");
+    let groups: BTreeMap<String, u64> =
+        groups.map(|row| (row["key"].as_str().expect("a key").to_owned(), number(&row["pages"]))).collect();
+    let counted = said.iter().filter(|row| row["type"] == "value").map(|row| number(&row["as_number"]));
+    for (word, pages) in words.zip(counted) {
+        assert_eq!(groups.get(word).copied().unwrap_or_default(), pages, "{word}: {groups:?}");
+    }
+    groups
+}
+
 /// Each page that is mapped in `count` pages from `memory` on has the order that is counted by hand, alone and in a
-/// sweep.
+/// sweep, and its folio is mapped as its entries show.
 fn check_orders(puppet: &Puppet, target: &Target, memory: u64, count: u64) {
-    let swept = pages(target, &[(memory, count)], Evidence::ORDER);
+    let swept = pages(target, &[(memory, count)], Evidence::FOLIOS);
     let mut last: Option<(u64, u64)> = None;
+    let mut fit: Option<((u64, u64), FolioFit)> = None;
+    let mut fits = BTreeMap::new();
     for (index, swept) in swept.iter().enumerate() {
         let address = memory + index as u64 * page_bytes();
         assert_eq!(swept.address, at(address));
         let entry = plain_entry(puppet.0.pid(), address).expect("an entry");
         if entry >> 63 == 0 {
-            assert_eq!(swept.order, None);
+            assert_eq!((swept.order, swept.folio), (None, None));
             continue;
         }
         let frame = entry & FRAME;
@@ -103,12 +142,23 @@ fn check_orders(puppet: &Puppet, target: &Target, memory: u64, count: u64) {
         };
         last = Some((head, frames));
         assert_eq!(swept.order.map(|order| 1 << order), Some(frames), "{address:#x}");
+        // It is the same for all pages that are mapped at their places.
+        let place = (head, address.wrapping_sub(frame * page_bytes()));
+        let expected = match fit {
+            Some((same, fit)) if same == place => fit,
+            _ => plain_fit(puppet.0.pid(), address, frame, head, frames),
+        };
+        fit = Some((place, expected));
+        assert_eq!(swept.folio, (frames > 1).then_some(expected), "{address:#x}");
+        let word = if frames > 1 { expected.word() } else { "no large folio" };
+        *fits.entry(word.to_owned()).or_default() += 1;
         if index % 97 == 0 {
             let (folio, mapping) = detail(target, address).folio.expect("its folio");
             assert_eq!((folio.head.get(), folio.frames()), (head, frames));
             assert_eq!(mapping.aligned, (address / page_bytes()) % frames == frame - head);
         }
     }
+    assert_eq!(by_folio(puppet, memory, count), fits);
 }
 
 fn stats(target: &Target, address: u64) -> RegionStats {

@@ -3,7 +3,7 @@
 use super::super::filter::require_known;
 use super::super::frames::cgroup_path;
 use super::super::heap::HeapUse;
-use super::super::page::{Evidence, InZone, Page};
+use super::super::page::{Evidence, FolioFit, InZone, Page};
 use super::answer::{Answer, Definition, Here, Sampled, of_frame, of_frame_or};
 use super::{Gap, words};
 use crate::kernel::{FrameNumber, Kind, PageFact, PageFlags, Permissions, State, TableBits, VirtualAddress};
@@ -33,6 +33,7 @@ impl PageFact {
             PageFact::Accessed => &ACCESSED,
             PageFact::TableDirty => &TABLE_DIRTY,
             PageFact::Order => &ORDER,
+            PageFact::Folio => &FOLIO,
             PageFact::Node => &NODE,
             PageFact::Zone => &ZONE,
             PageFact::Cgroup => &CGROUP,
@@ -197,6 +198,20 @@ const ORDER: Definition = Definition {
         _ => of_frame(page, page.order.map(u64::from)),
     },
     absent: "no folio",
+    ..PLAIN
+};
+
+const FOLIO: Definition = Definition {
+    need: |_| Evidence::FOLIOS,
+    of: |page, _| match page.folio {
+        // The huge zero page is in a large folio of nobody's.
+        _ if page.is_zero() || page.order == Some(0) => Answer::None,
+        fit => of_frame(page, fit.map(|fit| fit as u64)),
+    },
+    shown: |value, _| (word_of(FolioFit::ALL, value, FolioFit::word), None),
+    texts: |value, _| Ok(vec![word_of(FolioFit::ALL, value, FolioFit::word).into_bytes()]),
+    all_texts: |_| Some(FolioFit::ALL.iter().map(|fit| fit.word().to_owned()).collect()),
+    absent: "no large folio",
     ..PLAIN
 };
 

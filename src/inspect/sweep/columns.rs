@@ -2,7 +2,7 @@
 
 pub(in crate::inspect) use super::super::hidden_words::UNREAD;
 use super::super::holders::FrameHolders;
-use super::super::page::{Evidence, Page};
+use super::super::page::{Evidence, FolioFit, Page};
 use crate::kernel::{FrameNumber, PageFlags, TableBits, WordFile};
 use crate::process::{self, Machine};
 use std::ops::Range;
@@ -20,6 +20,8 @@ pub(in crate::inspect) enum Column {
     Own,
     /// The orders of the folios that the frames are of.
     Orders,
+    /// How these folios are mapped around each page, as indices of [`FolioFit::ALL`].
+    Folios,
     /// The inodes of their memory cgroups.
     Cgroups,
     /// The bits of their entries in page tables.
@@ -29,7 +31,7 @@ pub(in crate::inspect) enum Column {
 }
 
 impl Column {
-    const COUNT: usize = 8;
+    const COUNT: usize = 9;
 
     /// Every one, in their order.
     pub const ALL: [Column; Column::COUNT] = [
@@ -38,6 +40,7 @@ impl Column {
         Column::Counts,
         Column::Own,
         Column::Orders,
+        Column::Folios,
         Column::Cgroups,
         Column::Tables,
         Column::DeviceFrames,
@@ -50,7 +53,12 @@ impl Column {
             Column::Flags => Some((Evidence::FLAGS, WordFile::FrameFlags, "page flags")),
             Column::Counts => Some((Evidence::COUNTS, WordFile::FrameCounts, "map counts")),
             Column::Cgroups => Some((Evidence::CGROUPS, WordFile::FrameCgroups, "memory cgroups of frames")),
-            Column::TailFlags | Column::Own | Column::Orders | Column::Tables | Column::DeviceFrames => None,
+            Column::TailFlags
+            | Column::Own
+            | Column::Orders
+            | Column::Folios
+            | Column::Tables
+            | Column::DeviceFrames => None,
         }
     }
 
@@ -210,6 +218,7 @@ impl WordsAt {
         let own = page.map_count.zip(self.of(Column::Own));
         page.own_mappings = own.map_or(0, |(count, own)| own.min(count.saturating_sub(1)));
         page.order = self.of(Column::Orders).and_then(|order| u8::try_from(order).ok());
+        page.folio = self.of(Column::Folios).and_then(|fit| FolioFit::ALL.get(fit as usize).copied());
         page.cgroup = self.of(Column::Cgroups);
         page.table = self.of(Column::Tables).map(|bits| TableBits::from_bits_retain(bits as u8));
         page.device_frame = self.of(Column::DeviceFrames).map(FrameNumber::new);

@@ -11,9 +11,9 @@ use super::super::kernel_record;
 use super::super::page::Evidence;
 use super::chunk::{PageStretch, PageStretches, StretchWords};
 use super::columns::{Column, Columns, UNREAD};
-use super::huge;
 use super::plan::PlanStep;
 use super::wanted::{EntryChoice, WantedFrames};
+use super::{folios, huge};
 use crate::kernel::{FrameNumber, PageFlags, PageMapEntry, WordFile};
 use crate::process::{self, Categories, Machine, Process};
 use std::ops::Range;
@@ -117,7 +117,8 @@ fn look_up_words(
     if need.contains(Evidence::COUNTS) {
         look_up_counts(stretches, wanted, space, chosen)?;
     }
-    look_up_huge(stretches, machine, need, chosen)
+    look_up_huge(stretches, machine, need, chosen)?;
+    if need.contains(Evidence::FOLIOS) { folios::find_folios(stretches, space) } else { Ok(()) }
 }
 
 /// Looks up the words of what was gathered, without map counts.

@@ -9,6 +9,7 @@
 mod behind;
 mod chunk;
 mod columns;
+mod folios;
 mod frames;
 mod huge;
 mod plan;

@@ -99,7 +99,7 @@ fn why_neighbours_are_not_merged() {
         near("name", pages);
     }
     // A page that is mapped between two others merges with one of them.
-    near("nothing that /proc shows", pages / 2);
+    near("hidden", pages / 2);
     let note = records(puppet.0.pid(), "regions limit 1");
     let is_led =
         |record: &&serde_json::Value| record["message"].as_str().is_some_and(|text| text.contains("max_map_count"));

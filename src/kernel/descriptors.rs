@@ -98,8 +98,8 @@ fn value<'a>(fdinfo: &'a [u8], key: &[u8]) -> Option<&'a str> {
 /// Nothing there shows whether entries have double size (`IORING_SETUP_SQE128`, `IORING_SETUP_CQE32`): it is assumed
 /// (`io_allocate_scq_urings` in io_uring/io_uring.c).
 pub fn ring_bytes(fdinfo: &[u8], page: PageSize) -> Option<u64> {
-    /// `struct io_rings` without entries, and what aligns the numbers behind them: six cache lines of 256 bytes on s390,
-    /// and of fewer elsewhere. In whole pages of 4 KiB it makes no difference.
+    /// `struct io_rings` without entries, and what aligns the numbers behind them: six cache lines of 256 bytes on
+    /// s390, and of fewer elsewhere. In whole pages of 4 KiB it makes no difference.
     const HEAD: u64 = 6 * 256;
     let entries = |key: &[u8]| {
         let mask = u64::from_str_radix(value(fdinfo, key)?.strip_prefix("0x")?, 16).ok()?;

@@ -5,6 +5,7 @@ use crate::budget::Budget;
 use crate::kernel::Region;
 use crate::kernel::smaps::{Smaps, VM_FLAGS};
 use crate::process::Process;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// In what two neighbours differ.
@@ -67,12 +68,11 @@ const SPECIAL: [&str; 4] = ["io", "pf", "mm", "de"];
 pub fn differences(process: &Process, regions: &[&Region], budget: &mut Budget) -> Result<Vec<(Vec<Difference>, u64)>> {
     let mut counted: BTreeMap<Vec<Difference>, u64> = BTreeMap::new();
     let mut alike = Vec::new();
-    for pair in regions.windows(2) {
+    for (&one, &next) in regions.iter().zip(regions.iter().skip(1)) {
         budget.spend(1)?;
-        match (pair, pair.first().zip(pair.last()).map(|(one, next)| by_maps(one, next))) {
-            ([one, next], Some(found)) if found.is_empty() => alike.push((*one, *next)),
-            (_, Some(found)) => *counted.entry(found).or_default() += 1,
-            (_, None) => {}
+        match by_maps(one, next) {
+            found if found.is_empty() => alike.push((one, next)),
+            found => *counted.entry(found).or_default() += 1,
         }
     }
     if !alike.is_empty() {
@@ -99,7 +99,7 @@ pub fn differences(process: &Process, regions: &[&Region], budget: &mut Budget) 
         }
     }
     let mut counted: Vec<_> = counted.into_iter().collect();
-    counted.sort_by(|(_, one), (_, other)| other.cmp(one));
+    counted.sort_by_cached_key(|(_, pairs)| Reverse(*pairs));
     Ok(counted)
 }
 

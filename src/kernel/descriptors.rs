@@ -81,10 +81,7 @@ impl MemoryLink {
 
 /// The number of the mount that the file of a descriptor is on, by its `fdinfo` (seq_show in fs/proc/fd.c).
 pub fn mount_id(fdinfo: &[u8]) -> Option<u32> {
-    text::lines(fdinfo).find_map(|line| {
-        let mut fields = line.fields();
-        (fields.next()? == b"mnt_id:").then(|| text::decimal(fields.next()?))?
-    })
+    text::decimal(value(fdinfo, b"mnt_id")?.as_bytes())
 }
 
 /// The value of a line `KEY: VALUE` of `fdinfo`.

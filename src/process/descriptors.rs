@@ -74,6 +74,11 @@ struct ListedDescriptor {
 }
 
 impl ListedDescriptor {
+    /// The descriptor of this memory.
+    fn with(&self, memory: KernelMemory) -> KernelDescriptor {
+        KernelDescriptor { thread: self.thread, number: self.number, memory }
+    }
+
     /// Its file in `fdinfo`.
     fn info(&self) -> File {
         match self.thread {
@@ -132,8 +137,15 @@ impl Process {
             budget.go_on()?;
             let kind = match MemoryLink::of(&one.link) {
                 None => continue,
-                Some(MemoryLink::Ring | MemoryLink::Graphics) => {
-                    self.add_kernel_memory(&one, &mut descriptors);
+                Some(MemoryLink::Ring) => {
+                    let ring = self.ring(&one);
+                    descriptors.unknown_rings += u64::from(ring.is_none());
+                    descriptors.of_kernel.extend(ring.map(|memory| one.with(memory)));
+                    continue;
+                }
+                Some(MemoryLink::Graphics) => {
+                    let client = self.source().fetch(one.info()).ok().and_then(|info| graphics_client(&info));
+                    descriptors.of_kernel.extend(client.map(|client| one.with(KernelMemory::Graphics(client))));
                     continue;
                 }
                 Some(kind) => kind,
@@ -166,20 +178,12 @@ impl Process {
         Ok(descriptors)
     }
 
-    fn add_kernel_memory(&self, one: &ListedDescriptor, descriptors: &mut MemoryDescriptors) {
-        let (thread, number) = (one.thread, one.number);
-        let info = self.source().fetch(one.info()).unwrap_or_default();
-        let memory = match MemoryLink::of(&one.link) {
-            Some(MemoryLink::Ring) => {
-                let words = self.source().fetch(Probe::Descriptor(thread, number)).unwrap_or_default();
-                let identity = MappedFile::from_words(&words).and_then(|file| file.identity);
-                let found = identity.zip(ring_bytes(&info, self.page_size()));
-                descriptors.unknown_rings += u64::from(found.is_none());
-                found.map(|((device, inode), bytes)| KernelMemory::Ring(device, inode, bytes))
-            }
-            _ => graphics_client(&info).map(KernelMemory::Graphics),
-        };
-        descriptors.of_kernel.extend(memory.map(|memory| KernelDescriptor { thread, number, memory }));
+    /// The ring that a descriptor leads to, if its size is known.
+    fn ring(&self, one: &ListedDescriptor) -> Option<KernelMemory> {
+        let words = self.source().fetch(Probe::Descriptor(one.thread, one.number)).ok()?;
+        let (device, inode) = MappedFile::from_words(&words)?.identity?;
+        let bytes = ring_bytes(&self.source().fetch(one.info()).ok()?, self.page_size())?;
+        Some(KernelMemory::Ring(device, inode, bytes))
     }
 
     /// Bytes of the file of a descriptor that are in the page cache. The file is opened, unless somebody holds a lease

@@ -40,7 +40,7 @@ impl AccountFor {
         let mut symbols = (by == Some(Key::Symbol))
             .then(|| PagesOfSymbols::new(names_in(&space, &context.state.symbols), space.page_size()));
         let sink = &mut *context.sink;
-        let accounting = if self.is_full { accounting.opening_deleted_files() } else { accounting };
+        let accounting = accounting.opening_deleted_files(self.is_full);
         let (mut sums, stopped) = add_all(accounting, by, symbols.as_mut(), sink)?;
         let (objects, stopped) = match (&part, stopped) {
             (Some(_), stopped) => (Err(Reason::NotApplicable(OF_WHOLE)), stopped),

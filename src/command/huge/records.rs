@@ -217,7 +217,7 @@ pub(super) fn answer(pages: &HugePages, rows: &[HugeRow], is_range: bool) -> Str
         (0, _) => String::new(),
         (small, _) => format!(", and {} in small pages", size(small)),
     };
-    // Where hardly anything is in small pages, the question is of the memory that nobody has touched.
+    // If hardly any memory is in small pages, the answer is about untouched memory.
     let resident = pages.huge.saturating_add(pages.unclear).saturating_add(pages.small).saturating_add(pages.swapped);
     let is_hardly_small = pages.small.saturating_add(pages.swapped) < resident / 20 && pages.untouched > resident / 20;
     let by = if is_hardly_small { HugeBy::Fault } else { HugeBy::Khugepaged };

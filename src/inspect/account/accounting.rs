@@ -242,9 +242,11 @@ impl Accounting {
         self.counter.rests.rests(&self.counter.space.target().machine)
     }
 
-    /// The same, with deleted files on disks among the [objects](Self::objects): they are opened.
-    pub fn opening_deleted_files(mut self) -> Self {
-        self.counter.objects.with_deleted_files();
+    /// The same, with deleted files on disks among the [objects](Self::objects) if `open` is set: they are opened.
+    pub fn opening_deleted_files(mut self, open: bool) -> Self {
+        if open {
+            self.counter.objects.with_deleted_files();
+        }
         self
     }
 

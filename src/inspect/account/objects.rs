@@ -3,9 +3,8 @@
 //! An object is a memfd, a file of tmpfs or of a hugetlb pool, shared anonymous memory, a System V segment, secret
 //! memory, a buffer that drivers share, memory of a virtual machine. Its size is what `stat` says is allocated, pages in
 //! swap included. Rss counts a page only where a page table has it: not after write(2), nor where only another process
-//! touched it. Of a deleted file on a disk, which a
-//! descriptor holds, it is what of it is in the page cache. A page is known by its offset in the object. This needs no frame numbers, and a page that several
-//! processes map counts once.
+//! touched it. Of a deleted file on a disk that a descriptor holds, the size is that of its page cache. A page is known
+//! by its offset in the object. This needs no frame numbers, and a page that several processes map counts once.
 
 use super::super::address_space::AddressSpace;
 use super::super::classify::Backing;
@@ -85,6 +84,29 @@ impl ObjectIdentity {
 }
 
 impl MemoryObject {
+    /// An object that nobody holds or maps so far.
+    fn new(kind: ObjectKind, identity: ObjectIdentity, name: Name, bytes: u64) -> Self {
+        MemoryObject {
+            kind,
+            identity,
+            name,
+            has_path: false,
+            is_removed: None,
+            shared: None,
+            creator: None,
+            bytes,
+            is_at_most: false,
+            mapped: 0,
+            holders: Vec::new(),
+            held: 0,
+        }
+    }
+
+    /// The same with its first holder.
+    fn held_by(self, holder: ObjectHolder) -> Self {
+        MemoryObject { holders: vec![holder], held: 1, ..self }
+    }
+
     /// Bytes that no counted process has in its page tables.
     pub fn unmapped(&self) -> u64 {
         self.bytes.saturating_sub(self.mapped)
@@ -335,21 +357,8 @@ impl ObjectCounter {
         let holder = ObjectHolder { process, thread: one.thread, descriptor: Some(one.number) };
         let mut add = |kind, identity, name, bytes, is_at_most, shared| {
             if !self.add_holder(&identity, holder) {
-                let object = MemoryObject {
-                    kind,
-                    identity: identity.clone(),
-                    name,
-                    has_path: false,
-                    is_removed: None,
-                    shared,
-                    creator: None,
-                    bytes,
-                    is_at_most,
-                    mapped: 0,
-                    holders: vec![holder],
-                    held: 1,
-                };
-                self.objects.insert(identity, object);
+                let object = MemoryObject::new(kind, identity.clone(), name, bytes).held_by(holder);
+                self.objects.insert(identity, MemoryObject { is_at_most, shared, ..object });
             }
         };
         match one.memory {
@@ -393,22 +402,10 @@ impl ObjectCounter {
                     0
                 }
             };
-            let object = MemoryObject {
-                kind: ObjectKind::DeletedFile,
-                identity: identity.clone(),
-                name: one.name.clone(),
-                has_path: false,
-                is_removed: None,
-                shared: None,
-                creator: None,
-                bytes: cached,
-                // Its mappings may have other numbers than the file.
-                is_at_most: OTHER_NUMBERS.contains(&one.file.filesystem),
-                mapped: 0,
-                holders: vec![holder],
-                held: 1,
-            };
-            self.objects.insert(identity, object);
+            let object = MemoryObject::new(ObjectKind::DeletedFile, identity.clone(), one.name.clone(), cached);
+            // Its mappings may have other numbers than the file.
+            let is_at_most = OTHER_NUMBERS.contains(&one.file.filesystem);
+            self.objects.insert(identity, MemoryObject { is_at_most, ..object.held_by(holder) });
         }
         self.deleted = Some(unknown);
         Ok(())
@@ -439,19 +436,11 @@ impl ObjectCounter {
             return;
         };
         let is_sized = matches!(kind, ObjectKind::Secret | ObjectKind::GuestMemory);
+        let bytes = if is_sized || kind == ObjectKind::DmaBuffer { file.bytes } else { file.allocated };
         let object = MemoryObject {
-            kind,
-            identity: identity.clone(),
-            name: name.clone(),
             has_path: file.links > 0 && matches!(kind, ObjectKind::Tmpfs | ObjectKind::Hugetlb),
-            bytes: if is_sized || kind == ObjectKind::DmaBuffer { file.bytes } else { file.allocated },
             is_at_most: is_sized,
-            is_removed: None,
-            shared: None,
-            creator: None,
-            mapped: 0,
-            holders: vec![holder],
-            held: 1,
+            ..MemoryObject::new(kind, identity.clone(), name.clone(), bytes).held_by(holder)
         };
         self.objects.insert(identity, object);
     }
@@ -512,19 +501,11 @@ pub fn unattached_segments(machine: &Machine) -> Result<Vec<MemoryObject>> {
 }
 
 fn unattached(segment: &Segment, identity: ObjectIdentity) -> MemoryObject {
+    let name = Name::new(format!("/SYSV{:08x}", segment.key));
     MemoryObject {
-        kind: ObjectKind::SystemV,
-        identity,
-        name: Name::new(format!("/SYSV{:08x}", segment.key)),
-        has_path: false,
         is_removed: Some(segment.is_removed),
-        shared: None,
         creator: Some(segment.creator),
-        bytes: segment.bytes,
-        is_at_most: false,
-        mapped: 0,
-        holders: Vec::new(),
-        held: 0,
+        ..MemoryObject::new(ObjectKind::SystemV, identity, name, segment.bytes)
     }
 }
 

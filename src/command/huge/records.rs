@@ -215,7 +215,7 @@ pub(super) fn answer(pages: &HugePages, rows: &[HugeRow], is_range: bool) -> Str
     let small = match (pages.small, pages.unclear) {
         (0, 0) => ", and nothing in small pages".to_owned(),
         (0, _) => String::new(),
-        (small, _) => format!(", and {} in small pages", size(small)),
+        (small, _) => format!(" and {} in small pages", size(small)),
     };
     // If hardly any memory is in small pages, the answer is about untouched memory.
     let resident = pages.huge.saturating_add(pages.unclear).saturating_add(pages.small).saturating_add(pages.swapped);
@@ -223,12 +223,12 @@ pub(super) fn answer(pages: &HugePages, rows: &[HugeRow], is_range: bool) -> Str
     let by = if is_hardly_small { HugeBy::Fault } else { HugeBy::Khugepaged };
     let of_kind = rows.iter().filter(|row| row.by == by);
     let why = of_kind.max_by_key(|row| (row.bytes, row.only)).map_or_else(String::new, |row| match row.reason {
-        None if is_hardly_small => format!("; {} is untouched: the next access maps a huge page", size(row.bytes)),
+        None if is_hardly_small => format!(". {} is untouched: the next access maps a huge page", size(row.bytes)),
         Some(_) if is_hardly_small => {
-            format!("; {} is untouched: the next access maps a small page ({})", size(row.bytes), words(row))
+            format!(". {} is untouched: the next access maps a small page ({})", size(row.bytes), words(row))
         }
-        Some(_) => format!("; the reason for {}: {}", size(row.bytes), words(row)),
-        None => format!("; nothing is in the way of {}: MADV_COLLAPSE or khugepaged can make it huge", size(row.bytes)),
+        Some(_) => format!(". Main reason ({}): {}", size(row.bytes), words(row)),
+        None => format!(". MADV_COLLAPSE or khugepaged can make {} of it huge", size(row.bytes)),
     });
     format!("{range}{} ({}) has {huge} on huge pages{small}{why}", pages.process, pages.pid)
 }
@@ -435,20 +435,20 @@ mod tests {
         let (rows, pages) = (of::<HugeRow>(&records), of::<HugePages>(&records).remove(0));
         assert_eq!(
             answer(&pages, &rows, false),
-            "redis-server (812) has 1 GiB on huge pages, and 300 MiB in small pages; the reason for 200 MiB: \
+            "redis-server (812) has 1 GiB on huge pages and 300 MiB in small pages. Main reason (200 MiB): \
              more shared than max_ptes_shared"
         );
         let hardly_small = HugePages { small: 4 << 20, ..pages.clone() };
         assert_eq!(
             answer(&hardly_small, &rows, false),
-            "redis-server (812) has 1 GiB on huge pages, and 4 MiB in small pages; 7 GiB is untouched: the next \
+            "redis-server (812) has 1 GiB on huge pages and 4 MiB in small pages. 7 GiB is untouched: the next \
              access maps a small page (setting `madvise`, no MADV_HUGEPAGE)"
         );
         let possible: Vec<HugeRow> = rows.into_iter().filter(|row| row.reason.is_none()).collect();
         assert_eq!(
             answer(&pages, &possible, true),
-            "this range of redis-server (812) has 1 GiB on huge pages, and 300 MiB in small pages; nothing is in the \
-             way of 100 MiB: MADV_COLLAPSE or khugepaged can make it huge"
+            "this range of redis-server (812) has 1 GiB on huge pages and 300 MiB in small pages. MADV_COLLAPSE or \
+             khugepaged can make 100 MiB of it huge"
         );
         let answer = |huge, unclear| answer(&HugePages { huge, unclear, small: 0, ..pages.clone() }, &[], false);
         let who = "redis-server (812) has";

@@ -114,7 +114,8 @@ impl HugeRules {
     /// The reasons that hold for a whole region.
     pub fn of_region(&self, region: &HugeRegion<'_>) -> OfRegion {
         let has = |flag: &str| region.smaps.has_flag(flag);
-        let (is_advised, is_file) = (has("hg"), region.backing == Backing::File);
+        // MADV_NOHUGEPAGE is a reason of its own. MADV_HUGEPAGE would end it, and satisfies the settings too.
+        let (is_advised, is_file) = (has("hg") || has("nh"), region.backing == Backing::File);
         let mut both = Vec::new();
         if self.settings.memory.is_none() {
             both.push(NotBuilt);
@@ -138,7 +139,7 @@ impl HugeRules {
         if self.places(region).is_empty() {
             both.push(Alignment);
         }
-        if region.backing == Backing::Shmem && !self.shares_huge(region, self.bytes) {
+        if region.backing == Backing::Shmem && !self.shares_huge(region.mount, self.bytes, is_advised) {
             both.push(SharedMemory);
         }
         // A fault maps a file as it is cached, wherever.
@@ -211,23 +212,23 @@ impl HugeRules {
         if self.process == Some(false) {
             return false;
         }
+        let is_advised = region.smaps.has_flag("hg");
         match region.backing {
-            Backing::Anonymous => self.refused_by_setting(bytes, region.smaps.has_flag("hg")).is_none(),
-            Backing::Shmem => self.shares_huge(region, bytes),
+            Backing::Anonymous => self.refused_by_setting(bytes, is_advised).is_none(),
+            Backing::Shmem => self.shares_huge(region.mount, bytes, is_advised),
             _ => false,
         }
     }
 
     /// The same of shared memory (shmem_allowable_huge_orders in mm/shmem.c).
-    fn shares_huge(&self, region: &HugeRegion<'_>, bytes: u64) -> bool {
-        let is_advised = region.smaps.has_flag("hg");
+    fn shares_huge(&self, mount: Option<HugeChoice>, bytes: u64, is_advised: bool) -> bool {
         let global = self.settings.shared.unwrap_or(HugeChoice::Never);
         let allows = |choice| match choice {
             HugeChoice::Always | HugeChoice::WithinSize | HugeChoice::Force => true,
             HugeChoice::Advise | HugeChoice::Madvise => is_advised,
             _ => false,
         };
-        match (global, region.mount) {
+        match (global, mount) {
             (HugeChoice::Deny, _) => false,
             (HugeChoice::Force, Some(_)) => true,
             (_, Some(mount)) => allows(mount),

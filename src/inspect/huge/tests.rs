@@ -54,7 +54,7 @@ fn settings_advice_and_length_decide_of_a_region() {
     let madvise = rules((6, 18), settings(HugeChoice::Madvise));
     assert_eq!(of_memory(&madvise, HUGE, &["hg"]), both(&[]));
     assert_eq!(of_memory(&madvise, HUGE, &[]), both(&[NotAdvised]));
-    assert_eq!(of_memory(&madvise, HUGE - 4096, &["nh"]), both(&[NotAdvised, AdvisedAgainst, Alignment]));
+    assert_eq!(of_memory(&madvise, HUGE - 4096, &["nh"]), both(&[AdvisedAgainst, Alignment]));
     let always = rules((6, 18), settings(HugeChoice::Always));
     assert_eq!(of_memory(&always, HUGE, &[]), both(&[]));
     assert_eq!(of_memory(&always, HUGE, &["io"]), both(&[Driver]));

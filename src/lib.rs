@@ -313,8 +313,8 @@
 // - A sentence of `explain`: `render/text/explanation.rs`. Which effects it predicts is decided in `inspect/explain/`
 //   and `inspect/outcome/`. Sentences about states and kinds, for all commands: `kernel/page.rs`. Of `huge`:
 //   `command/huge/records.rs`.
-// - The text of `help`: `ABOUT` in the file of its command; of other subjects: `command/subjects/`. Exit statuses:
-//   `command/subjects/files.txt` for `help files` and the manual page, `args` for `--help`.
+// - The text of `help`: `ABOUT` in the file of its command; of other subjects: `command/subjects/`. Codes of errors and
+//   exit statuses: `report/error_code.rs`.
 // - A symbol that is not found: written bare (`main`), `eval/names.rs`; as `MODULE!NAME` or `&NAME`, `eval/symbols.rs`.
 // - A colour: the role of a state is in `render/text/words.rs`, that of its letter in pictures in `render/marks.rs`.
 //   Many have one role: `render/theme.rs` gives it a colour.

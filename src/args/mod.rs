@@ -9,10 +9,11 @@ use clap::builder::styling::{Ansi256Color, Style, Styles};
 use clap::error::ErrorKind;
 use clap::{ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
 use color::{color_choice, help_color};
-use generate::GeneratedFile;
+use generate::{EXAMPLES, GeneratedFile};
 use pmdb::command::LANGUAGE;
 use pmdb::command::TargetName;
 use pmdb::lang::ColorChoice;
+use pmdb::report::EXIT_STATUSES;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,7 +29,7 @@ use std::path::{Path, PathBuf};
              page with its reason, the kernel's records about it, and its changes over time. pmdb reads /proc and the files that the process \
              has mapped. It never stops or traces the process, changes it only on request, and runs beside gdb.",
     after_help = "pmdb --help shows all options, pmdb help lists the commands, pmdb help NAME explains one",
-    after_long_help = AFTER_HELP,
+    after_long_help = after_help(),
     override_usage = "pmdb [OPTIONS] [PID | NAME | demo] [COMMAND …]\n       pmdb help [TOPIC]\n       pmdb ps | decode | show | info capabilities | summary frames …",
     // Colours that can be read on black and on white.
     styles = Styles::styled().header(Style::new().bold().underline()).literal(Ansi256Color(63).on_default())
@@ -99,7 +100,7 @@ pub struct Arguments {
           conflicts_with_all = ["batch", "serve", "report", "json", "files", "commands", "args", "keep_going"])]
     pub mcp: Option<Option<PathBuf>>,
 
-    /// Start no program, and write files only with --generate: refuse shell commands, pipes, files, logs and history
+    /// Refuse to start programs and to write files: shell commands, pipes, `>`, logs, history (not --generate)
     #[arg(long, hide_short_help = true, conflicts_with = "report")]
     pub no_shell: bool,
 
@@ -156,30 +157,15 @@ const LONG_VERSION: &str = concat!(
     env!("PMDB_PROFILE")
 );
 
-const AFTER_HELP: &str = "\
-Examples:
-  pmdb 812                                   open the prompt on process 812
-  pmdb demo                                  attach to a demonstration process
-  pmdb 812 translate 0x7ffe1000              print one answer
-  pmdb 812 'walk *buf, +1M'                  quote * $ > | ( ) for the shell
-  pmdb help walk                             explain a command or a topic
-  pmdb -p sshd -x look.pmdb -batch           run a command file
-  pmdb --json -p 812 -batch -ex 'walk heap'  print one JSON object a line
-  pmdb -batch -x :hugepages 812 80           run a built-in command file
-
-Options precede the process. Long options also work with one dash, as in gdb.
-Standard input that is not a terminal is a command file.
-
-Exit status:
-  0  success, also if nothing matches
-  1  an error
-  2  a wrong command line
-  3  a process that does not exist, or has ended
-  4  permission denied
-  5  a condition of `until` that did not become true in time
-  6  a failed shell command
-
-At the prompt, type `help` for the commands.";
+/// What follows the options in the help.
+fn after_help() -> String {
+    let statuses: String = EXIT_STATUSES.iter().map(|(status, meaning)| format!("\n  {status}  {meaning}")).collect();
+    format!(
+        "Examples:\n{EXAMPLES}\n\nOptions precede the process. Long options also work with one dash, as in gdb.\n\
+         Standard input that is not a terminal is a command file.\n\nExit status:{statuses}\n\n\
+         At the prompt, type `help` for the commands."
+    )
+}
 
 impl Arguments {
     /// Whether `--generate` asks for a text.

@@ -64,7 +64,7 @@ and case is ignored: `apropos .*dirty` also finds soft-dirty. Also lists the com
         let commands: Vec<_> = found.map(Subject::entry).collect();
         let has_subjects = !commands.is_empty();
         if has_subjects {
-            let found = Help::Group(HelpGroup { name: "subjects", about: "help SUBJECT", commands });
+            let found = Help::Group(HelpGroup { name: "topics", about: "help TOPIC", commands });
             context.sink.emit(&found)?;
         }
         if !has_subjects && !context.commands.abouts().any(|about| matching(&about)) {

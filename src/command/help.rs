@@ -39,9 +39,9 @@ Without an argument, lists frequent questions with the lines that answer them, a
 
   help COMMAND  the usage of a command (its rule in the grammar), its effect, and examples
   help GROUP    the commands of a group, each with a summary
-  help SUBJECT  a topic that several commands share
+  help TOPIC    a topic that several commands share
   help WORD     questions about a word such as rss, dma or fork; a word of filters, or another clause
-  help subjects  all topics
+  help topics   all topics
   help all      everything
 
 Also explains commands of gdb and other tools by their pmdb equivalents. `apropos WORD` searches all of it.",
@@ -81,7 +81,7 @@ Also explains commands of gdb and other tools by their pmdb equivalents. `apropo
             let commands = Help::Group(group_list(all, *group));
             return show(context, [commands].into_iter().chain(subject_help));
         }
-        if words == SUBJECTS_NAME {
+        if [TOPICS, "subjects"].contains(&words.as_str()) {
             return show(context, [Help::Group(subjects())]);
         }
         if let Some(command) = context.state.commands.get(&words) {
@@ -125,12 +125,12 @@ const CORE: [&str; 12] = [
     "capture",
 ];
 
-/// The name of the list of all subjects.
-const SUBJECTS_NAME: &str = "subjects";
+/// The name of the list of all topics.
+const TOPICS: &str = "topics";
 
 fn subjects() -> HelpGroup {
     HelpGroup {
-        name: SUBJECTS_NAME,
+        name: TOPICS,
         about: "look up topics that several commands share",
         commands: SUBJECTS.iter().map(Subject::entry).collect(),
     }

@@ -60,6 +60,18 @@ impl Serialize for ErrorCode {
     }
 }
 
+/// The exit statuses of a batch run, each with its meaning.
+pub const EXIT_STATUSES: [(&str, &str); 8] = [
+    ("0", "success, also if nothing matches"),
+    ("1", "a command failed"),
+    ("2", "the command line was wrong: nothing has run"),
+    ("3", "the process does not exist, or has ended"),
+    ("4", "permission denied"),
+    ("5", "the condition of `until` (watch, compare) did not become true in time"),
+    ("6", "a shell command failed"),
+    ("N", "`quit N` ended the run"),
+];
+
 impl ErrorCode {
     /// The exit status of a batch run that ends with it.
     pub const fn status(self) -> u8 {

@@ -20,7 +20,7 @@ mod words;
 
 #[cfg(feature = "cli")]
 #[doc(hidden)]
-pub use error_code::ErrorCode;
+pub use error_code::{EXIT_STATUSES, ErrorCode};
 pub use facts::{
     CgroupPath, FolioMapping, FolioReport, FramePlace, FrameWords, HowMapped, LargeFolios, NetEffect, PageFacts,
     SharedCounts, WhoCounts,

@@ -135,7 +135,7 @@ fn summaries_and_examples_begin_with_a_verb() {
     }
     let home = Home::new();
     let overview = home.run(&["--json", "help"]).is_fine().objects();
-    let subjects = home.run(&["--json", "help", "subjects"]).is_fine().objects();
+    let subjects = home.run(&["--json", "help", "topics"]).is_fine().objects();
     for group in overview[0]["groups"].as_array().expect("groups").iter().chain(&subjects) {
         check(text(group, "about"));
     }
@@ -190,7 +190,7 @@ fn the_overview_fits_a_screen_and_names_everything() {
     assert!(overview.lines().take_while(|line| is_question(line)).count() >= 8, "{overview}");
     assert!(overview.lines().all(|line| line.chars().count() <= 80), "{overview}");
     let joined = overview.split_whitespace().collect::<Vec<_>>().join(" ");
-    let subjects = home.run(&["help", "subjects"]).is_fine().out.clone();
+    let subjects = home.run(&["help", "topics"]).is_fine().out.clone();
     for record in records("all") {
         let name = text(&record, "name");
         let is_named = match text(&record, "topic") {

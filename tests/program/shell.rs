@@ -34,7 +34,7 @@ fn a_bar_that_was_meant_as_an_operator_needs_parentheses() {
 fn the_help_needs_no_process() {
     let home = Home::new();
     for (topic, word) in [
-        (&["help"][..], "subjects"),
+        (&["help"][..], "topics"),
         (&["help", "filters"], "mapcount"),
         (&["help", "info", "symbol"], "info symbol ADDRESS"),
         (&["help", "vmmap"], "`vmmap` is `regions` in pmdb"),

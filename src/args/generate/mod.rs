@@ -10,7 +10,19 @@ use pmdb::command::subjects::questions::QUESTIONS;
 use pmdb::command::subjects::{SUBJECTS, Subject};
 use pmdb::command::{COMMANDS, Group, RECORDS};
 use pmdb::lang::grammar;
+use pmdb::report::EXIT_STATUSES;
 use roff::ManPage;
+
+/// Command lines, each with its effect.
+pub const EXAMPLES: &str = "\
+  pmdb 812                                   open the prompt on process 812
+  pmdb demo                                  attach to a demonstration process
+  pmdb 812 translate 0x7ffe1000              print one answer
+  pmdb 812 'walk *buf, +1M'                  quote * $ > | ( ) for the shell
+  pmdb help walk                             explain a command or a topic
+  pmdb -p sshd -x look.pmdb -batch           run a command file
+  pmdb --json -p 812 -batch -ex 'walk heap'  print one JSON object a line
+  pmdb -batch -x :hugepages 812 80           run a built-in command file";
 
 /// What can be generated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -50,9 +62,14 @@ pub fn text(what: GeneratedFile, command: &Command) -> String {
     }
 }
 
+/// A topic of the help, as a section of the same name.
 fn subject(page: &mut ManPage, name: &str) {
+    page.section(name);
+    subject_text(page, name);
+}
+
+fn subject_text(page: &mut ManPage, name: &str) {
     if let Some(subject) = Subject::find(name) {
-        page.section(subject.name);
         match name {
             "faq" => page.answers(&subject.text(&RECORDS)),
             _ => page.text(&subject.text(&RECORDS)),
@@ -78,14 +95,23 @@ fn manual(command: &Command) -> String {
     page.text("Long options also work with one dash, as in gdb.");
     page.section("commands");
     for group in Group::ALL {
-        page.text(&format!("{}: {}", group.name(), group.about()));
+        page.subsection(&format!("{}: {}", group.name(), group.about()));
         for about in COMMANDS.abouts().filter(|about| about.group == *group) {
             page.row(about.name.name, about.summary);
         }
     }
-    for name in ["cookbook", "scripts", "gdb", "keys", "rights", "traces", "files", "terms", "faq"] {
+    for name in ["scripts", "gdb", "keys", "rights", "traces", "terms", "faq"] {
         subject(&mut page, name);
     }
+    page.section("exit status");
+    for (status, meaning) in EXIT_STATUSES {
+        page.row(status, meaning);
+    }
+    for name in ["environment", "files"] {
+        subject(&mut page, name);
+    }
+    page.section("examples").text(EXAMPLES);
+    subject_text(&mut page, "cookbook");
     page.section("see also")
         .text("pmdb-language(7), pmdb-json(7), gdb(1), pmap(1), proc_pid_pagemap(5), proc_kpageflags(5)");
     page.finish()

@@ -58,7 +58,8 @@ subjects! {
     "captures": "the contents of a capture, and what others see in it",
     "capture-format": "the format of a capture, field by field",
     "traces": "the effects of pmdb on the target",
-    "files": "the files that pmdb reads, and exit statuses",
+    "files": "the files that pmdb reads and writes",
+    "environment": "the environment variables that pmdb reads",
 }
 
 impl Subject {

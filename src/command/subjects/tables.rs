@@ -7,7 +7,7 @@ use crate::kernel::words::{Worded, fragment};
 use crate::kernel::{Kind, State, WordFile};
 use crate::lang::{FilterField, Format, PageField, RegionField, Setting, Unit, ValueType, grammar};
 use crate::process::kept_under_no_key;
-use crate::report::{ErrorCode, EventKind, JsonForm, Shape};
+use crate::report::{EXIT_STATUSES, ErrorCode, EventKind, JsonForm, Shape};
 
 /// The rows of a table by its name in the text; one of the tables describes `all` records.
 pub(super) fn rows(name: &str, all: &[Shape]) -> String {
@@ -20,6 +20,7 @@ pub(super) fn rows(name: &str, all: &[Shape]) -> String {
         "states" => rows_of_words::<State>(18),
         "kinds" => rows_of_words::<Kind>(18),
         "codes" => codes(),
+        "exit-statuses" => EXIT_STATUSES.iter().map(|(status, meaning)| row(status, 6, meaning)).collect(),
         "events" => rows_of_words::<EventKind>(22),
         "flags" => flags(),
         "formats" => formats(),

@@ -173,7 +173,7 @@ fn overview(lines: &mut Lines, overview: &HelpOverview) {
         }
     }
     prose_line(lines)
-        .prose(Role::Plain, "`help NAME` explains a command (try those with * first), a group or a word, `help subjects` lists topics, `apropos WORD` searches.");
+        .prose(Role::Plain, "`help NAME` explains a command (try those with * first), a group or a word, `help topics` lists topics, `apropos WORD` searches.");
 }
 
 fn questions(lines: &mut Lines, questions: &[HelpQuestion]) {

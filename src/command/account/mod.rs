@@ -200,7 +200,7 @@ These choose the rows:
 Words of the answer:
 
   of which          parts of a row, which may overlap
-  locked            in regions that this process has locked: a child does not inherit locks
+  locked            in regions that the process locked with mlock (a child does not inherit that)
   lazily freed      marked by MADV_FREE, also if written since; the summary adds how much the kernel can reclaim now
   heap, in use      pages of glibc's heaps that hold a chunk in use (`with heap`), in at least one of several processes
   heap, free        other pages of these heaps; `heap` lists chunks and other allocators

@@ -103,7 +103,7 @@ These rules count:
   a timeline          the copied share of the pages that both have: 0-9 for tenths, # for all
   children            listed anew for each sample: `compare` can start before a fork
   several processes   only the totals of each with its uss and pss, then of all: each page and each copied frame once
-  a page of a file    never `to copy`: the first write copies it even without a fork
+  a page of a file    shared and not `to copy`: its first write copies it even without a fork
   another address     also shared: a frame that the other process maps elsewhere, or a page in the same swap slot
   an only child       its `copied` and `there` add up to its Private_Dirty in smaps (redis: rdb_last_cow_size)
   freed memory        pages that the parent has freed belong to the child alone

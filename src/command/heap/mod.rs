@@ -83,18 +83,17 @@ Stops nothing, and runs nothing in the process.
   mapped            large chunks that are mappings of their own
   other             anonymous memory outside of all these
   walked            complete: all of the arena was read
-  kept by chunks    pages with free memory and so many chunks in use, or parts of these
-  most often of     the class of sizes that these chunks have on most of the pages
+  kept by chunks    pages with free memory, by the number of chunks in use that lie on them
+  most often of     the size that these chunks have on most of the pages
 
-Of several processes, those that end, or that you may not examine, are left out; the last line has their number. It is an error if none is \
-left.
+Processes that end, or that you may not examine, are left out; the last line has their number.
 
 Chunks that threads keep for themselves (tcache) and small chunks that were freed last (fastbins) count as in use.
 
 `walk [heap] by heap` and `account by heap` show which pages are in use, and `explain ADDR with heap` shows the chunk of an address.
 
-Each chunk is compared with its neighbours, and the chunks of an arena with the memory that it has. Pieces of an arena that lie apart are put together. Where sizes or sums do not \
-agree there are no sums, and the last column has the reason. Only resident memory is read. The kernel marks the pages that are read as referenced \
+Each chunk is compared with its neighbours, and the chunks of an arena with the memory that it has. If they do not agree, \
+the arena has no sums, and the last column has the reason. Only resident memory is read, and becomes referenced by that \
 (`help traces`).
 
 Heaps of other allocators are not read. Those that are found by the name of a library or symbol are named.",

@@ -51,9 +51,8 @@ The search begins at the likely places:
   page of a file    all mappings of that offset of the file
   anonymous memory  the same address in related processes, then in the others
 
-If the reverse map of the kernel can be read (/proc/kcore), it names the processes that may map the frame, and only \
-those are read. After forks many processes map the frame alike: of these, pmdb reads one, and the records are enough \
-for the others.
+If the reverse map of the kernel can be read (/proc/kcore), only the processes are read that it names. Of many \
+children that map the frame alike, one is read.
 
 The search ends when it has found as many mappings as the kernel counts. Otherwise it scans all resident memory of the \
 processes. The last lines show how the search ended, and how many processes could not be read.

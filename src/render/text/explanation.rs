@@ -304,7 +304,10 @@ fn access(lines: &mut Lines, access: Access, outcome: &Fact<AccessOutcome>, page
             0 => line.push(role, fault),
             _ => line.plain("; or ").prose(role, fault),
         };
-        line.plain(": ").prose(Role::Plain, what_it_does(effect));
+        match what_it_does(effect) {
+            does if does.is_empty() => {}
+            does => _ = line.plain(": ").prose(Role::Plain, does),
+        }
         if let Some(addition) = copy.take_if(|_| !effect.is_refusal()) {
             line.plain(", ").prose(Role::Plain, addition);
         }
@@ -358,7 +361,7 @@ fn fault(effect: Effect) -> (Role, &'static str) {
 
 fn does(effect: Effect, is_write: bool, kind: Option<Kind>) -> &'static str {
     match effect {
-        Effect::Nothing => "the access itself",
+        Effect::Nothing => "",
         // Only anonymous memory has a zero page that is shared: a hole of an object gets a page with the first
         // access.
         Effect::Zeros if kind == Some(Kind::Shmem) => "a new page, filled with zeros, is added to the shared memory",

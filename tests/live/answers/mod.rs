@@ -290,7 +290,7 @@ fn essential(truth: &Truth, translation: &Value, explanation: &Value) -> Vec<&'s
         effects.into_iter().flatten().flat_map(Value::as_str)
     });
     let effects = told.map(|effect| match effect {
-        "nothing" => "no fault: the access itself",
+        "nothing" => "no fault",
         "zeros" => "zeros",
         "huge_zeros" => "huge zero page",
         "copy" => "gets a copy",

@@ -9,6 +9,7 @@
 
 mod cost;
 
+use super::elf::LONGEST_NAME;
 use crate::kernel::Name;
 use crate::kernel::text::unescape;
 use cost::{DEEPEST, LONGEST_MANGLED};
@@ -274,20 +275,22 @@ impl<'a> NameQuery<'a> {
     /// symbols, and sees what the hash tables of a file (`.gnu.hash`) lack: local symbols, those of separate debug
     /// files, and functions of C++, which are meant also without their parameters.
     pub(super) fn may_be_among(&self, strings: &[u8]) -> bool {
+        // A search for a long text takes long to prepare, for each part anew.
+        let has_room = |text: &[u8]| text.len() <= strings.len();
         let is_spelled = |text: &[u8]| {
             let after = |at: usize| strings.get(at + text.len());
-            memmem::find_iter(strings, text).any(|at| matches!(after(at), Some(0 | b'@')))
+            has_room(text) && memmem::find_iter(strings, text).any(|at| matches!(after(at), Some(0 | b'@')))
         };
         let without_version = self.version.map(|(base, ..)| base);
-        let may_be_meant = || self.needle.is_empty() || memmem::find(strings, &self.needle).is_some();
+        let may_be_meant = || has_room(&self.needle) && memmem::find(strings, &self.needle).is_some();
         self.spellings().chain(without_version).any(is_spelled) || may_be_meant()
     }
 
     /// How many bytes tell whether a name is the query: parts of a table that are searched apart must share as many.
     pub(super) fn length(&self) -> usize {
         let spelled = self.spellings().map(<[u8]>::len);
-        // What follows a name tells that it ends there.
-        1 + spelled.chain([self.needle.len()]).max().unwrap_or(0)
+        // What follows a name tells that it ends there. Longer names are not read.
+        1 + spelled.chain([self.needle.len()]).max().unwrap_or(0).min(LONGEST_NAME)
     }
 
     /// Whether the query is the demangled form of `name`, with or without parameters.

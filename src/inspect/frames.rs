@@ -3,7 +3,7 @@
 use super::Result;
 use super::filter::Question;
 use super::folio::Folio;
-use super::hidden_words::{UNREAD, common_word, hide, why_hidden};
+use super::hidden_words::{UNREAD, common_word, hide, why_hidden, why_no_memory};
 use super::kept::Step;
 use super::kernel_record::{self, BEYOND_MEMORY, kernel_record};
 use super::ordered_pool::{Pool, TaskSize, Work};
@@ -444,11 +444,14 @@ fn folio(machine: &Machine, frame: FrameNumber, flags: PageFlags) -> Fact<Folio>
     Folio::find(machine, frame, flags)?.ok_or(Reason::Changed)
 }
 
-/// The memory zone of a frame.
+/// The memory zone of a frame. A zone also spans holes, which belong to none.
 pub fn zone(machine: &Machine, frame: FrameNumber) -> Fact<Zone> {
     let zones = machine.zones()?;
     match zones.span_of(frame).spanned {
-        ZoneLookup::In(index) => zones.get(index).cloned().ok_or(Reason::Changed),
+        ZoneLookup::In(index) => match (zones.get(index), why_no_memory(machine, frame)) {
+            (Some(zone), Some(reason)) if !zone.is_of_devices() => Err(reason),
+            (zone, _) => zone.cloned().ok_or(Reason::Changed),
+        },
         ZoneLookup::InNone => Err(Reason::NotApplicable("no memory zone spans this frame")),
         ZoneLookup::InSeveral => Err(Reason::NotOnThisKernel(
             "several memory zones span this frame, and /proc/zoneinfo does not show which one holds it".into(),

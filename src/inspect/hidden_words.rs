@@ -40,13 +40,19 @@ pub fn why_hidden(machine: &Machine, frame: FrameNumber) -> Option<Reason> {
     let reason = match machine.memory_at(frame).0 {
         MemoryAt::Online => return None,
         MemoryAt::Offline => why("in an offline block of memory"),
-        MemoryAt::Other => why("that is not system memory"),
+        MemoryAt::Other => why("that is not system memory (RAM)"),
         MemoryAt::Unknown(error) => {
             let what = "all words of the frame are 0, and it may be one that the kernel shows none of";
             Reason::NotOnThisKernel(format!("{what}: {error}"))
         }
     };
     has_no_words(machine, frame).then_some(reason)
+}
+
+/// The same for frames that are known to be no memory in use.
+pub(super) fn why_no_memory(machine: &Machine, frame: FrameNumber) -> Option<Reason> {
+    let is_none = matches!(machine.memory_at(frame).0, MemoryAt::Offline | MemoryAt::Other);
+    why_hidden(machine, frame).filter(|_| is_none)
 }
 
 /// How many of so many frames from `first` on are in offline blocks of memory.
@@ -206,7 +212,7 @@ mod tests {
             detail.flags.expect_err("no flags").to_string()
         };
         let both = target(Some(IOMEM), &BLOCKS);
-        assert_eq!(of(&both, 0x4_0007), "the kernel shows no words of a frame that is not system memory");
+        assert_eq!(of(&both, 0x4_0007), "the kernel shows no words of a frame that is not system memory (RAM)");
         assert_eq!(of(&both, 0x8001), "the kernel shows no words of a frame in an offline block of memory");
         let none = of(&target(None, &[]), 0x8001);
         assert!(

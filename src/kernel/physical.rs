@@ -45,6 +45,11 @@ pub struct Zone {
 }
 
 impl Zone {
+    /// Whether it is for memory of devices, such as persistent memory.
+    pub fn is_of_devices(&self) -> bool {
+        self.name == "Device"
+    }
+
     /// The frame after the last that it spans.
     pub fn end(&self) -> FrameNumber {
         FrameNumber::new(self.start.get().saturating_add(self.spanned))

@@ -7,7 +7,7 @@ use crate::hint::habits::{self, Does};
 use crate::lang::parser::{Parsed, Raw, Tokens, raw};
 use crate::lang::{Expected, Language, ProcessNeed, Spanned, escape, near, spelling_anywhere};
 use crate::process::{self, Target};
-use crate::report::TargetReport;
+use crate::report::{TargetEvent, TargetReport};
 use nom::Parser;
 use std::fmt::{self, Formatter};
 
@@ -132,7 +132,7 @@ is noticed. Reports when the process exits or executes another program.",
             return Ok(Flow::Done);
         }
         context.sink.emit(&TargetReport {
-            event: "attached",
+            event: TargetEvent::Attached,
             pid: identity.pid,
             name: identity.name,
             executable: target.process.status().ok().and_then(|status| status.executable),
@@ -262,7 +262,7 @@ impl Command for Detach {
         };
         let identity = target.process.identity();
         context.sink.emit(&TargetReport {
-            event: "detached",
+            event: TargetEvent::Detached,
             pid: identity.pid,
             name: identity.name,
             executable: None,

@@ -161,7 +161,7 @@ record! {
         [optional] range_pages: Option<u64>,
         /// The frame. Unknown if the address has one, but its number is hidden.
         pfn: Fact<FrameNumber>,
-        /// Its physical address.
+        /// Its physical address: `phys` in filters.
         physical: Fact<PhysicalAddress>,
         /// Its words.
         [flat] words: FrameWords,

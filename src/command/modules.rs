@@ -1,12 +1,14 @@
 //! `info modules`
 
 use super::floor::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
+use crate::kernel::words::worded;
 use crate::kernel::{AddressRange, Name, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens};
 use crate::render::Record;
 use crate::render::columns::{Cell, Column, END, START, Table, none, optional, region as name};
 use crate::render::text::Text;
 use crate::render::theme::Role;
+use crate::report::json::words;
 use crate::report::record::record;
 use crate::report::{Declared, Reason, Shape, Why};
 use crate::symbol::{JitSurvey, NamesFrom, Survey};
@@ -85,7 +87,7 @@ fn jit_report(jit: JitSurvey) -> ModuleReport {
         name: jit.name,
         build_id: None,
         deleted: false,
-        answers: jit.functions.is_ok().then_some("perf-map"),
+        answers: jit.functions.is_ok().then_some(AnswersFrom::PerfMap),
         debug_file: None,
         symbols: jit.functions.ok(),
         why,
@@ -119,7 +121,7 @@ fn reports(survey: &Survey<'_>) -> Vec<ModuleReport> {
         name: survey.module.name.clone(),
         build_id: survey.build_id.as_ref().ok().cloned(),
         deleted: survey.module.regions.iter().any(|region| region.deleted),
-        answers: answers.map(|(answers, _)| word(*answers, survey.module.is_vdso())),
+        answers: answers.map(|(answers, _)| AnswersFrom::of(*answers, survey.module.is_vdso())),
         debug_file: survey.separate.as_ref().ok().cloned(),
         symbols: answers.map(|(_, symbols)| *symbols),
         why: why.clone(),
@@ -132,20 +134,45 @@ fn note(why: &mut Why, field: &'static str, reason: impl ToString) {
     why.note(field, &Reason::NotInFile(reason.to_string()));
 }
 
-fn word(answers: NamesFrom, is_vdso: bool) -> &'static str {
-    match answers {
-        NamesFrom::DebugFile => "debug-file",
-        NamesFrom::DebugData => "debugdata",
-        NamesFrom::DebugInformation => "debug-info",
-        NamesFrom::Itself | NamesFrom::DynamicTable if is_vdso => "image",
-        NamesFrom::Itself => "file",
-        NamesFrom::DynamicTable => "dynamic",
+worded! {
+    /// What the names of a module come from.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum AnswersFrom, word {
+        /// The symbol table of the file.
+        File = "file",
+        /// A separate debug file.
+        DebugFile = "debug-file",
+        /// The compressed table in the file.
+        DebugData = "debugdata",
+        /// The debug information in the file.
+        DebugInformation = "debug-info",
+        /// The table of the dynamic linker.
+        Dynamic = "dynamic",
+        /// The image of the vdso in memory.
+        Image = "image",
+        /// The perf map of JIT-compiled code.
+        PerfMap = "perf-map",
+    }
+}
+
+words!(AnswersFrom => "answers_from");
+
+impl AnswersFrom {
+    fn of(answers: NamesFrom, is_vdso: bool) -> Self {
+        match answers {
+            NamesFrom::DebugFile => AnswersFrom::DebugFile,
+            NamesFrom::DebugData => AnswersFrom::DebugData,
+            NamesFrom::DebugInformation => AnswersFrom::DebugInformation,
+            NamesFrom::Itself | NamesFrom::DynamicTable if is_vdso => AnswersFrom::Image,
+            NamesFrom::Itself => AnswersFrom::File,
+            NamesFrom::DynamicTable => AnswersFrom::Dynamic,
+        }
     }
 }
 
 record! {
     /// A row of `info modules`.
-    pub struct ModuleReport as "module" with why if noted {
+    pub struct ModuleReport as "module" with why {
         /// First address.
         start: VirtualAddress,
         /// The address after the last one, `.bss` included.
@@ -157,7 +184,7 @@ record! {
         /// The build ID, in hexadecimal digits.
         build_id: Option<String>,
         /// The source of its names: `file`, `debug-file`, `debugdata`, `debug-info`, `dynamic`, `image`, `perf-map`.
-        answers: Option<&'static str>,
+        answers: Option<AnswersFrom>,
         /// The separate debug file, in the target's root.
         debug_file: Option<Name>,
         /// Symbols in it.
@@ -178,7 +205,8 @@ static MODULES: Table<ModuleReport> = Table::of(&[
     START.cell(|_, module| Cell::new(&module.start)),
     END.rank(2).cell(|_, module| Cell::new(&module.end)),
     Column::number("symbols", 7, Role::Size).cell(|_, module| module.symbols.map_or_else(none, Cell::count)),
-    Column::word("from", 10, Role::Plain).cell(|_, module| module.answers.map_or_else(none, Cell::new)),
+    Column::word("from", 10, Role::Plain)
+        .cell(|_, module| module.answers.map_or_else(none, |answers| Cell::new(answers.word()))),
     // As most linkers make it: twenty bytes.
     Column::name("build-id", 12, Role::Raw).rank(1).uncut(40).cell(|_, module| optional(&module.build_id)),
     Column::name("name", 18, Role::Name).uncut(40).cell(|style, module| name(style, &module.name, module.deleted)),
@@ -191,7 +219,7 @@ fn debug_file(module: &ModuleReport) -> Cell<'_> {
         (Some(path), _) => Cell::of(Role::Name, path),
         (None, Some(reason)) => Cell::of(Role::Warn, reason.cause()),
         // A module with only exported symbols shows why.
-        (None, None) if module.answers == Some("dynamic") => match (of("answers"), of("debug_file")) {
+        (None, None) if module.answers == Some(AnswersFrom::Dynamic) => match (of("answers"), of("debug_file")) {
             (Some(reason), _) => Cell::of(Role::Warn, reason.cause()),
             (None, Some(reason)) => Cell::of(Role::Dim, reason.cause()),
             (None, None) => none(),
@@ -217,7 +245,7 @@ pub(in crate::command) mod samples {
             name: Name::from("/usr/bin/demo"),
             deleted: false,
             build_id: Some("abcdef0123456789".into()),
-            answers: Some("debug-file"),
+            answers: Some(AnswersFrom::DebugFile),
             debug_file: Some(Name::from("/usr/lib/debug/.build-id/ab/cdef0123456789.debug")),
             symbols: Some(1234),
             why: Why::default(),
@@ -227,7 +255,7 @@ pub(in crate::command) mod samples {
     pub fn module_of_exports() -> ModuleReport {
         ModuleReport {
             deleted: true,
-            answers: Some("dynamic"),
+            answers: Some(AnswersFrom::Dynamic),
             debug_file: None,
             why: why(&[("debug_file", Reason::NotInFile("no separate debug file is installed".into()))]),
             ..module()

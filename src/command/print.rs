@@ -2,7 +2,7 @@
 
 use super::floor::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use super::translate::symbol_at;
-use crate::eval::{self, Integer, Value};
+use crate::eval::{self, Integer, Value, ValueKind};
 use crate::kernel::{Name, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, format, range};
 use crate::lang::{self, Expression, Format, Span, Spanned, ValueFormat};
@@ -12,7 +12,7 @@ use crate::render::text::lines::Lines;
 use crate::render::theme::Role;
 use crate::render::units::counted;
 use crate::render::{Record, gdb};
-use crate::report::json::{JsonForm, leaf};
+use crate::report::json::{JsonForm, leaf, words};
 use crate::report::record::record;
 use crate::report::{self, AsText, Declared, Shape, SymbolBrief};
 use crate::state::DebugState;
@@ -180,7 +180,7 @@ pub(super) fn kept_values(state: &DebugState) -> Vec<ValueReport> {
         as_number: None,
         number: None,
         name: Some(name.to_owned()),
-        kind: "void",
+        kind: ValueKind::Void,
         value: "void".to_owned(),
         also: None,
         elements: None,
@@ -323,8 +323,8 @@ record! {
         number: Option<usize>,
         /// The name of a variable, without the dollar.
         [optional] name: Option<String>,
-        /// The type: `address`, `physical`, `frame`, `integer`, `float`, `array`, `range`, `text`.
-        kind: &'static str,
+        /// The type: `address`, `physical`, `frame`, `frames`, `integer`, `float`, `array`, `range`, `text`, or `void`.
+        kind: ValueKind,
         /// The value in its usual form (hexadecimal for addresses, decimal for integers).
         value: String,
         /// The value as a number, if it is one that JSON can hold: integers up to 2^53 in size, frame numbers, floats.
@@ -339,6 +339,8 @@ record! {
         region: Option<Name>,
     }
 }
+
+words!(ValueKind => "value_kind");
 
 impl Record for ValueReport {
     fn write(&self, text: &mut Text) {
@@ -355,10 +357,10 @@ fn write_line(lines: &mut Lines, value: &ValueReport) {
         line.push(Role::Dim, format!("${name} = "));
     }
     let role = match value.kind {
-        "address" | "range" => Role::Address,
-        "physical" => Role::Physical,
-        "frame" => Role::Frame,
-        "text" => Role::Quoted,
+        ValueKind::Address | ValueKind::Range => Role::Address,
+        ValueKind::Physical => Role::Physical,
+        ValueKind::Frame => Role::Frame,
+        ValueKind::Text => Role::Quoted,
         _ => Role::Plain,
     };
     match value.value.as_str() {
@@ -394,7 +396,7 @@ pub(in crate::command) mod samples {
             as_number: None,
             number: Some(1),
             name: None,
-            kind: "address",
+            kind: ValueKind::Address,
             value: "0x555555558010".into(),
             also: Some("93824992247824".into()),
             elements: None,

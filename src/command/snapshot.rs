@@ -20,6 +20,7 @@ use crate::render::text::changes::{TIME, time};
 use crate::render::theme::Role;
 use crate::render::units::counted;
 use crate::render::{Record, Sink};
+use crate::report::json::words;
 use crate::report::record::record;
 use crate::report::{Declared, Shape};
 use crate::state::{DebugState, NamedSnapshot};
@@ -42,6 +43,8 @@ worded! {
         Content = "content",
     }
 }
+
+words!(SnapshotPart => "snapshot_part");
 
 impl SnapshotPart {
     /// What is read of frames for it.
@@ -340,7 +343,7 @@ fn row(named: &NamedSnapshot) -> SnapshotRow {
         time: seconds(named.time),
         pages: snapshot.present(),
         swapped: snapshot.swapped(),
-        with: kept_parts(snapshot).into_iter().map(SnapshotPart::word).collect(),
+        with: kept_parts(snapshot),
         unread: snapshot.unread(),
         memory: snapshot.size() as u64,
     }
@@ -371,7 +374,7 @@ record! {
         /// Pages that were in swap, as far as the page map shows.
         swapped: u64,
         /// The facts that it has besides the page map: `flags`, `counts`, `content`.
-        with: Vec<&'static str>,
+        with: Vec<SnapshotPart>,
         /// Present pages whose contents could not be read; 0 without `content`.
         unread: u64,
         /// Bytes of pmdb's own memory that it uses.
@@ -397,7 +400,7 @@ static SNAPSHOTS: Table<SnapshotRow> = Table::of(&[
 ]);
 
 fn with(snapshot: &SnapshotRow) -> Cell<'static> {
-    let mut with = snapshot.with.join(", ");
+    let mut with = snapshot.with.iter().map(|part| part.word()).collect::<Vec<_>>().join(", ");
     if snapshot.unread > 0 {
         with.push_str(&format!(" ({} not read)", counted(snapshot.unread, "page")));
     }
@@ -421,7 +424,7 @@ pub(in crate::command) mod samples {
             time: 1_700_000_000.25,
             pages: 1_048_576,
             swapped: 12,
-            with: vec!["counts", "content"],
+            with: vec![SnapshotPart::Counts, SnapshotPart::Content],
             unread: 3,
             memory: 9 << 20,
         }

@@ -12,6 +12,7 @@ use crate::render::text::Text;
 use crate::render::text::lines::Lines;
 use crate::render::theme::Role;
 use crate::render::units::counted;
+use crate::report::json::words;
 use crate::report::record::record;
 use crate::report::{Declared, Shape};
 use crate::symbol::{SymbolAt, SymbolKind, TargetSymbols};
@@ -160,7 +161,7 @@ pub(super) fn report(symbol: &SymbolAt) -> SymbolReport {
         address: symbol.start,
         size: symbol.size,
         offset: symbol.offset,
-        kind: symbol.kind.word(),
+        kind: symbol.kind,
         section: symbol.section.clone(),
         module: symbol.module.file_name(),
         file_address: symbol.file_address,
@@ -183,7 +184,7 @@ record! {
         offset: u64,
         /// The kind of symbol: `function`, `object`, `tls`, `untyped`, or `ifunc` for the resolver of an indirect
         /// function, which only chooses its implementation.
-        kind: &'static str,
+        kind: SymbolKind,
         /// ELF section.
         section: Option<TargetName>,
         /// The module that defines it.
@@ -239,14 +240,16 @@ fn write_symbol(lines: &mut Lines, symbol: &SymbolReport) {
     }
 }
 
-fn kind_words(kind: &str) -> &str {
+fn kind_words(kind: SymbolKind) -> &'static str {
     match kind {
-        "tls" => "thread-local",
-        "ifunc" => "the resolver of an indirect function",
-        "untyped" => "a symbol without a type",
-        other => other,
+        SymbolKind::Tls => "thread-local",
+        SymbolKind::Indirect => "the resolver of an indirect function",
+        SymbolKind::Untyped => "a symbol without a type",
+        SymbolKind::Function | SymbolKind::Object => kind.word(),
     }
 }
+
+words!(SymbolKind => "symbol_kind");
 
 /// Samples of its records.
 #[cfg(test)]
@@ -265,7 +268,7 @@ pub(in crate::command) mod samples {
             address: va(0x555555555139),
             size: 45,
             offset: 16,
-            kind: "function",
+            kind: SymbolKind::Function,
             section: Some(TargetName::from(".text")),
             module: TargetName::from("demo"),
             file_address: va(0x1139),
@@ -280,7 +283,7 @@ pub(in crate::command) mod samples {
             address: va(0x7ffff7ea2c40),
             size: 255,
             offset: 0,
-            kind: "ifunc",
+            kind: SymbolKind::Indirect,
             section: Some(TargetName::from(".text")),
             module: TargetName::from("libc.so.6"),
             file_address: va(0xa2c40),

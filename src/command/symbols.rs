@@ -156,7 +156,7 @@ static SYMBOLS: Table<SymbolRow> = Table::of(&[
         0 => none(),
         bytes => Cell::count(bytes),
     }),
-    Column::word("kind", 8, Role::Plain).rank(2).cell(|_, row| Cell::new(row.symbol.kind)),
+    Column::word("kind", 8, Role::Plain).rank(2).cell(|_, row| Cell::new(row.symbol.kind.word())),
     Column::name("module", 14, Role::Name).uncut(24).cell(|_, row| Cell::new(&row.symbol.module)),
     Column::name("symbol", 24, Role::Symbol).cell(|_, row| Cell::new(&row.symbol.name)),
 ]);

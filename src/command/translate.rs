@@ -353,7 +353,7 @@ record! {
         start: VirtualAddress,
         /// The address after the last one.
         end: VirtualAddress,
-        /// Physical address of the first byte.
+        /// Physical address of the first byte: `phys` in filters.
         physical: Fact<PhysicalAddress>,
         /// First frame.
         pfn: Fact<FrameNumber>,

@@ -57,7 +57,7 @@ pub use snapshots::{
 pub use spans::{Origin, Spans};
 pub use sweeps::perhaps_zeros;
 pub use symbols::modules_without_lines;
-pub use value::{Array, Value};
+pub use value::{Array, Value, ValueKind};
 
 use crate::kernel::{AddressRange, VirtualAddress};
 use crate::lang::{self, Expression, Spanned, SymbolName};

@@ -1,6 +1,7 @@
 //! The values of expressions, and arrays of C, written as gdb does.
 
 use super::{CInteger, Float, Integer, Spans};
+use crate::kernel::words::worded;
 use crate::kernel::{FrameNumber, FrameRange, PhysicalAddress, VirtualAddress};
 use crate::lang::CType;
 use crate::render::gdb;
@@ -40,6 +41,33 @@ pub enum Value {
     Text(String),
 }
 
+worded! {
+    /// The type of a value.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum ValueKind, word {
+        /// A virtual address.
+        Address = "address",
+        /// A physical address.
+        Physical = "physical",
+        /// A page frame.
+        Frame = "frame",
+        /// Page frames.
+        Frames = "frames",
+        /// A whole number.
+        Integer = "integer",
+        /// A floating-point number.
+        Float = "float",
+        /// Several elements.
+        Array = "array",
+        /// Parts of the address space.
+        Range = "range",
+        /// A text.
+        Text = "text",
+        /// No value, as of variables that are not set yet.
+        Void = "void",
+    }
+}
+
 impl Value {
     /// The address that it is, if it is one.
     pub fn address(&self) -> Option<VirtualAddress> {
@@ -66,17 +94,17 @@ impl Value {
     }
 
     /// Its type in one word, as in the JSON of `print`.
-    pub fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> ValueKind {
         match self {
-            Value::Address(_) | Value::Pointer { .. } | Value::Symbol(_) => "address",
-            Value::Physical(_) => "physical",
-            Value::Frame(_) => "frame",
-            Value::Integer(_) | Value::Typed(_) => "integer",
-            Value::Float(_) => "float",
-            Value::Range(_) => "range",
-            Value::Frames(_) => "frames",
-            Value::Array(_) => "array",
-            Value::Text(_) => "text",
+            Value::Address(_) | Value::Pointer { .. } | Value::Symbol(_) => ValueKind::Address,
+            Value::Physical(_) => ValueKind::Physical,
+            Value::Frame(_) => ValueKind::Frame,
+            Value::Integer(_) | Value::Typed(_) => ValueKind::Integer,
+            Value::Float(_) => ValueKind::Float,
+            Value::Range(_) => ValueKind::Range,
+            Value::Frames(_) => ValueKind::Frames,
+            Value::Array(_) => ValueKind::Array,
+            Value::Text(_) => ValueKind::Text,
         }
     }
 

@@ -17,6 +17,7 @@
 use super::contents::{Absent, ByteSource, Contents};
 use super::{AddressSpace, Error, Result};
 use crate::budget::Budget;
+use crate::kernel::words::worded;
 use crate::kernel::{AddressRange, Region, State, VirtualAddress};
 use crate::process::{self, Target};
 use crate::report::{Reason, Why};
@@ -65,31 +66,20 @@ pub struct ChainLink {
     pub text: Option<PointedText>,
 }
 
-/// Why a chain ends.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ChainEnd {
-    /// A word was not read.
-    Unread,
-    /// A value is not an address.
-    Value,
-    /// An address was passed before.
-    Cycle,
-    /// The chain is too long.
-    Depth,
-    /// At a text.
-    Text,
-}
-
-impl ChainEnd {
-    /// Its word in records.
-    pub fn word(self) -> &'static str {
-        match self {
-            ChainEnd::Unread => "unread",
-            ChainEnd::Value => "value",
-            ChainEnd::Cycle => "cycle",
-            ChainEnd::Depth => "depth",
-            ChainEnd::Text => "text",
-        }
+worded! {
+    /// Why a chain ends.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum ChainEnd, word {
+        /// A word was not read.
+        Unread = "unread",
+        /// A value is not an address.
+        Value = "value",
+        /// An address was passed before.
+        Cycle = "cycle",
+        /// The chain is too long.
+        Depth = "depth",
+        /// At a text.
+        Text = "text",
     }
 }
 

@@ -1,20 +1,23 @@
 //! File descriptors through which a process may have pinned memory, and those of objects in memory.
 
+use super::words::worded;
 use super::{AddressRange, PageSize, VirtualAddress, text};
 
 /// The name of an io_uring, of its descriptors and mappings.
 pub const RING: &[u8] = b"anon_inode:[io_uring]";
 
-/// What pins memory through a file descriptor.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum PinningDevice {
-    /// io_uring, for its registered buffers.
-    IoUring,
-    /// A network card, for the memory regions of RDMA.
-    Rdma,
-    /// A device that was handed to the process (VFIO, iommufd), for its DMA.
-    Vfio,
+worded! {
+    /// What pins memory through a file descriptor.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    #[non_exhaustive]
+    pub enum PinningDevice, word {
+        /// io_uring, for its registered buffers.
+        IoUring = "io_uring",
+        /// A network card, for the memory regions of RDMA.
+        Rdma = "rdma",
+        /// A device that was handed to the process (VFIO, iommufd), for its DMA.
+        Vfio = "vfio",
+    }
 }
 
 impl PinningDevice {
@@ -35,15 +38,6 @@ impl PinningDevice {
     /// Whether the kernel lists what is registered.
     pub fn lists_buffers(self) -> bool {
         self == PinningDevice::IoUring
-    }
-
-    /// Its name in records.
-    pub fn word(self) -> &'static str {
-        match self {
-            PinningDevice::IoUring => "io_uring",
-            PinningDevice::Rdma => "rdma",
-            PinningDevice::Vfio => "vfio",
-        }
     }
 }
 

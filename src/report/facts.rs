@@ -84,7 +84,7 @@ record! {
     pub struct FrameWords {
         /// Its flags; of several frames, those that all of them have.
         flags: Fact<PageFlags>,
-        /// Number of its mappings.
+        /// Number of its mappings: `mapcount` in filters.
         map_count: Fact<u64>,
         /// Whether that may be an average over the large folio that it belongs to.
         [optional] map_count_average: bool,
@@ -270,14 +270,14 @@ record! {
 record! {
     /// One side of an event: the page before or after it.
     #[derive(Eq)]
-    pub struct PageFacts with why if noted {
+    pub struct PageFacts with why {
         /// State.
         state: State,
         /// Frame of the first page.
         pfn: Option<FrameNumber>,
         /// Flags, when they are watched.
         flags: Option<FlagNames>,
-        /// Map count, when it is watched.
+        /// Map count, when it is watched: `mapcount` in filters.
         map_count: Option<u64>,
         /// Whether the map count may be an average over a large folio.
         [optional] map_count_average: bool,

@@ -18,9 +18,8 @@ use std::collections::BTreeMap;
 /// comment is what the reference says about it. Others are parts of records.
 ///
 /// Then may stand how the reasons for its unknown fields are written:
-/// - `with why`: as an object `why`, which is always there,
-/// - `with why if noted`: the same, left out when there is none,
-/// - `with why if any`: the same for a row, also without reasons of the kind "not applicable",
+/// - `with why`: as an object `why`, left out when there is none,
+/// - `with why if any`: the same for a row, without reasons of the kind "not applicable",
 /// - `within "name"`: it is only part of another record, as the field of that name, and that record has its reasons.
 macro_rules! record {
     (
@@ -126,11 +125,8 @@ macro_rules! record {
 
     (@fields [] $($field:expr,)*) => { &[$($field),*] };
     (@fields [why $($when:ident)*] $($field:expr,)*) => {
-        &[$($field,)* crate::report::json::FieldDescription::why(record!(@is_row $($when)*))]
+        &[$($field,)* crate::report::json::FieldDescription::WHY]
     };
-
-    (@is_row) => { false };
-    (@is_row if $when:ident) => { true };
 
     (@name $field:ident [as $name:literal]) => { $name };
     (@name $field:ident $([$mark:ident])?) => { stringify!($field) };
@@ -158,18 +154,15 @@ macro_rules! record {
     };
 
     (@why $self:ident $map:ident []) => {};
-    (@why $self:ident $map:ident [why]) => {
-        $map.serialize_entry("why", &crate::report::Why::of_record($self))?
-    };
-    (@why $self:ident $map:ident [why if $when:ident]) => {
-        let why = record!(@why_of $when $self);
+    (@why $self:ident $map:ident [why $(if $when:ident)?]) => {
+        let why = record!(@why_of $self $($when)?);
         if !why.is_empty() {
             $map.serialize_entry("why", &why)?;
         }
     };
 
-    (@why_of any $self:ident) => { crate::report::Why::of_row($self) };
-    (@why_of noted $self:ident) => { crate::report::Why::of_record($self) };
+    (@why_of $self:ident) => { crate::report::Why::of_record($self) };
+    (@why_of $self:ident any) => { crate::report::Why::of_row($self) };
 }
 pub(crate) use record;
 

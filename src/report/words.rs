@@ -3,48 +3,50 @@
 
 use crate::kernel::words::worded;
 
-/// Whose page it is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
-#[non_exhaustive]
-pub enum Owner {
-    /// Of this mapping alone.
-    Sole,
-    /// Private, and shared since a fork: the first process to write gets a copy.
-    CopyOnWrite,
-    /// Private and shared by a fork before; nobody else maps it any more.
-    LeftOver,
-    /// Merged by the kernel with equal pages.
-    Merged,
-    /// A file or shared memory: all processes that map it share its pages.
-    Object,
-    /// The kernel's own: zero pages, vdso.
-    Kernel,
-    /// A device's.
-    Device,
-    /// Memory of the kernel, which a driver lends to the process.
-    Driver,
+worded! {
+    /// Whose page it is.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    #[non_exhaustive]
+    pub enum Owner, word {
+        /// Of this mapping alone.
+        Sole = "sole",
+        /// Private, and shared since a fork: the first process to write gets a copy.
+        CopyOnWrite = "copy_on_write",
+        /// Private and shared by a fork before; nobody else maps it any more.
+        LeftOver = "left_over",
+        /// Merged by the kernel with equal pages.
+        Merged = "merged",
+        /// A file or shared memory: all processes that map it share its pages.
+        Object = "object",
+        /// The kernel's own: zero pages, vdso.
+        Kernel = "kernel",
+        /// A device's.
+        Device = "device",
+        /// Memory of the kernel, which a driver lends to the process.
+        Driver = "driver",
+    }
 }
 
-/// Whether the kernel may move a page to another frame.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
-#[non_exhaustive]
-pub enum Movable {
-    /// The page is pinned, and keeps its frame.
-    Pinned,
-    /// The page may be pinned.
-    PossiblyPinned,
-    /// Not as long as references are held that nothing explains.
-    Held,
-    /// The kernel never moves such pages.
-    Never,
-    /// Yes, but it is never swapped out or reclaimed: locked memory, and pages of the hugetlb pool.
-    Unreclaimable,
-    /// Yes, unless the file system holds the buffers of the page, which no record shows.
-    UnlessBuffersHeld,
-    /// Yes.
-    Freely,
+worded! {
+    /// Whether the kernel may move a page to another frame.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    #[non_exhaustive]
+    pub enum Movable, word {
+        /// The page is pinned, and keeps its frame.
+        Pinned = "pinned",
+        /// The page may be pinned.
+        PossiblyPinned = "possibly_pinned",
+        /// Not as long as references are held that nothing explains.
+        Held = "held",
+        /// The kernel never moves such pages.
+        Never = "never",
+        /// Yes, but it is never swapped out or reclaimed: locked memory, and pages of the hugetlb pool.
+        Unreclaimable = "unreclaimable",
+        /// Yes, unless the file system holds the buffers of the page, which no record shows.
+        UnlessBuffersHeld = "unless_buffers_held",
+        /// Yes.
+        Freely = "freely",
+    }
 }
 
 /// What an access will do. If there are several possible effects, the likeliest comes first.
@@ -57,92 +59,91 @@ pub struct AccessOutcome {
     pub copies: Option<bool>,
 }
 
-/// What an access does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
-#[non_exhaustive]
-pub enum Effect {
-    /// Nothing beyond the access.
-    Nothing,
-    /// Zeros are mapped: for a read of anonymous memory the shared zero page, otherwise a new page.
-    Zeros,
-    /// The same for a whole huge page at once.
-    HugeZeros,
-    /// A copy of the page is made for this process.
-    Copy,
-    /// The page is made writable where it is.
-    Reuse,
-    /// Maps the page of the page cache.
-    MapCached,
-    /// Reads the file.
-    ReadFile,
-    /// Brings it back from swap.
-    SwapIn,
-    /// Brings it back from the memory of a device.
-    FromDevice,
-    /// A driver or the kernel maps a page of its own.
-    Map,
-    /// Removes a write protection of userfaultfd that only records writes.
-    Unprotect,
-    /// Stops the thread until the userfaultfd handler has resolved the fault.
-    Notify,
-    /// Waits until the page has moved.
-    Wait,
-    /// Waits until a process of the cgroup frees memory: the cgroup is at its limit, and its OOM killer is off.
-    WaitForMemory,
-    /// SIGKILL: the cgroup is at its limit, and the OOM killer ends a process of it, mostly the largest.
-    OutOfMemory,
-    /// The stack grows to here.
-    StackGrows,
-    /// SIGSEGV: nothing is mapped here.
-    NoRegion,
-    /// SIGSEGV: the region does not permit it.
-    Protection,
-    /// SIGSEGV: the thread has no such right for the protection key of the region.
-    ProtectionKey,
-    /// SIGSEGV: a guard page.
-    Guard,
-    /// SIGBUS: the file ends before this page.
-    PastEnd,
-    /// SIGBUS: the kernel has no page for this part of `[vvar]` on this machine.
-    NoKernelPage,
-    /// SIGBUS: the driver has not inserted a page here, and brings none at a fault.
-    NoDriverPage,
-    /// SIGBUS: the driver refuses the access, as perf does with writes to its records.
-    DriverRefuses,
-    /// SIGBUS: no page is left in the hugetlb pool.
-    PoolEmpty,
-    /// SIGBUS: the cgroup may use no more pages of the hugetlb pool.
-    PoolLimit,
-    /// SIGBUS: the file system has no room left for the page.
-    NoSpace,
-    /// SIGBUS: poisoned.
-    Poisoned,
-    /// SIGBUS: the memory is broken.
-    Hwpoison,
+worded! {
+    /// What an access does.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    #[non_exhaustive]
+    pub enum Effect, word {
+        /// Nothing beyond the access.
+        Nothing = "nothing",
+        /// Zeros are mapped: for a read of anonymous memory the shared zero page, otherwise a new page.
+        Zeros = "zeros",
+        /// The same for a whole huge page at once.
+        HugeZeros = "huge_zeros",
+        /// A copy of the page is made for this process.
+        Copy = "copy",
+        /// The page is made writable where it is.
+        Reuse = "reuse",
+        /// Maps the page of the page cache.
+        MapCached = "map_cached",
+        /// Reads the file.
+        ReadFile = "read_file",
+        /// Brings it back from swap.
+        SwapIn = "swap_in",
+        /// Brings it back from the memory of a device.
+        FromDevice = "from_device",
+        /// A driver or the kernel maps a page of its own.
+        Map = "map",
+        /// Removes a write protection of userfaultfd that only records writes.
+        Unprotect = "unprotect",
+        /// Stops the thread until the userfaultfd handler has resolved the fault.
+        Notify = "notify",
+        /// Waits until the page has moved.
+        Wait = "wait",
+        /// Waits until a process of the cgroup frees memory: the cgroup is at its limit, and its OOM killer is off.
+        WaitForMemory = "wait_for_memory",
+        /// SIGKILL: the cgroup is at its limit, and the OOM killer ends a process of it, mostly the largest.
+        OutOfMemory = "out_of_memory",
+        /// The stack grows to here.
+        StackGrows = "stack_grows",
+        /// SIGSEGV: nothing is mapped here.
+        NoRegion = "no_region",
+        /// SIGSEGV: the region does not permit it.
+        Protection = "protection",
+        /// SIGSEGV: the thread has no such right for the protection key of the region.
+        ProtectionKey = "protection_key",
+        /// SIGSEGV: a guard page.
+        Guard = "guard",
+        /// SIGBUS: the file ends before this page.
+        PastEnd = "past_end",
+        /// SIGBUS: the kernel has no page for this part of `[vvar]` on this machine.
+        NoKernelPage = "no_kernel_page",
+        /// SIGBUS: the driver has not inserted a page here, and brings none at a fault.
+        NoDriverPage = "no_driver_page",
+        /// SIGBUS: the driver refuses the access, as perf does with writes to its records.
+        DriverRefuses = "driver_refuses",
+        /// SIGBUS: no page is left in the hugetlb pool.
+        PoolEmpty = "pool_empty",
+        /// SIGBUS: the cgroup may use no more pages of the hugetlb pool.
+        PoolLimit = "pool_limit",
+        /// SIGBUS: the file system has no room left for the page.
+        NoSpace = "no_space",
+        /// SIGBUS: poisoned.
+        Poisoned = "poisoned",
+        /// SIGBUS: the memory is broken.
+        Hwpoison = "hwpoison",
+    }
 }
 
-/// The fault or signal of an effect.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
-pub enum Fault {
-    /// No page fault.
-    None,
-    /// A page fault without I/O.
-    Minor,
-    /// A page fault with I/O.
-    Major,
-    /// A page fault that a userfaultfd handler resolves, at any time.
-    Userfault,
-    /// The signal SIGSEGV.
-    #[cfg_attr(feature = "serde", serde(rename = "SIGSEGV"))]
-    Segv,
-    /// The signal SIGBUS.
-    #[cfg_attr(feature = "serde", serde(rename = "SIGBUS"))]
-    Bus,
-    /// The signal SIGKILL, to this process or to another in its cgroup.
-    #[cfg_attr(feature = "serde", serde(rename = "SIGKILL"))]
-    Kill,
+worded! {
+    /// The fault or signal of an effect.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum Fault, word {
+        /// No page fault.
+        None = "none",
+        /// A page fault without I/O.
+        Minor = "minor",
+        /// A page fault with I/O.
+        Major = "major",
+        /// A page fault that a userfaultfd handler resolves, at any time.
+        Userfault = "userfault",
+        /// The signal SIGSEGV.
+        Segv = "SIGSEGV",
+        /// The signal SIGBUS.
+        Bus = "SIGBUS",
+        /// The signal SIGKILL, to this process or to another in its cgroup.
+        Kill = "SIGKILL",
+    }
 }
 
 impl Effect {

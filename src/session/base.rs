@@ -14,7 +14,7 @@ use crate::kernel::Name;
 use crate::lang::{ParsedCommand, Spanned};
 use crate::own::own_file::{self, Links};
 use crate::render::{Background, Record, RemarksMade, Renderer, Sink};
-use crate::report::{EchoedText, ErrorPlace, ErrorReport, Note, TargetReport};
+use crate::report::{EchoedText, ErrorPlace, ErrorReport, Note, TargetEvent, TargetReport};
 use crate::state::{DebugState, ProgressListener, TargetChange};
 use crate::symbol::Symbols;
 use std::cell::RefCell;
@@ -196,8 +196,8 @@ impl Session {
         };
         self.print(&TargetReport {
             event: match change {
-                TargetChange::Executed => "executed",
-                TargetChange::Exited => "exited",
+                TargetChange::Executed => TargetEvent::Executed,
+                TargetChange::Exited => TargetEvent::Exited,
             },
             pid: identity.pid,
             name: identity.name,

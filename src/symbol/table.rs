@@ -11,36 +11,26 @@ use super::elf::{BoundedFile, Elf, ElfFile, FileRange, LONGEST_NAME, Relocations
 use super::files::Sources;
 use crate::budget::Budget;
 use crate::kernel::Name;
+use crate::kernel::words::worded;
 use object::pod::{self, Pod};
 use object::read::elf::Sym;
 use object::{Endianness, elf as format};
 use std::collections::HashMap;
 
-/// What a symbol names.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum SymbolKind {
-    /// Code.
-    Function,
-    /// Code that the dynamic linker runs once to choose the implementation of a function (IFUNC).
-    Indirect,
-    /// Data.
-    Object,
-    /// A variable of which each thread has its own copy.
-    Tls,
-    /// The file does not say: labels of assembler and linker.
-    Untyped,
-}
-
-impl SymbolKind {
-    /// The word for it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            SymbolKind::Function => "function",
-            SymbolKind::Indirect => "ifunc",
-            SymbolKind::Object => "object",
-            SymbolKind::Tls => "tls",
-            SymbolKind::Untyped => "untyped",
-        }
+worded! {
+    /// What a symbol names.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+    pub enum SymbolKind, word {
+        /// Code.
+        Function = "function",
+        /// Code that the dynamic linker runs once to choose the implementation of a function (IFUNC).
+        Indirect = "ifunc",
+        /// Data.
+        Object = "object",
+        /// A variable of which each thread has its own copy.
+        Tls = "tls",
+        /// The file does not say: labels of assembler and linker.
+        Untyped = "untyped",
     }
 }
 

@@ -10,7 +10,7 @@ use crate::lang::parser::{Parsed, Tokens, number, pattern};
 use crate::lang::{Expected, Spanned};
 use crate::process::{PassedOver, Target};
 use crate::render::units::counted;
-use crate::report::TargetReport;
+use crate::report::{TargetEvent, TargetReport};
 use crate::state::DebugState;
 use nom::Parser;
 use nom::combinator::{map, opt};
@@ -108,7 +108,7 @@ pmdb opens no file whose name is in a capture. A module with a build-id gets sym
         });
         let parts = parts_in_words(&target.process.captured_parts()).map(|parts| format!("it has {parts} only"));
         context.sink.emit(&TargetReport {
-            event: "opened",
+            event: TargetEvent::Opened,
             pid: identity.pid,
             name: identity.name,
             executable: target.process.executable(),

@@ -1,5 +1,6 @@
 //! The record of `x`, and how it is written.
 
+use crate::inspect::ByteSource;
 use crate::kernel::{Kind, State, VirtualAddress};
 use crate::lang::Format;
 use crate::render::Record;
@@ -8,15 +9,17 @@ use crate::render::text::block::{absent, is_uncertain, symbol, symbol_text};
 use crate::render::text::lines::{Line, Lines, Style};
 use crate::render::theme::Role;
 use crate::render::units::size;
+use crate::report::json::{JsonForm, Words, leaf};
 use crate::report::record::record;
 use crate::report::{Declared, HexString, Shape, SymbolBrief, Why};
+use serde::{Serialize, Serializer};
 
 /// The records that no other command emits.
 pub(in crate::command) const RECORDS: &[Shape] = &[MemoryRow::SHAPE];
 
 record! {
     /// A row of `x`.
-    pub struct MemoryRow as "memory" with why if noted {
+    pub struct MemoryRow as "memory" with why {
         /// Address of the first byte.
         address: VirtualAddress,
         /// The symbol there.
@@ -34,7 +37,7 @@ record! {
         /// For addresses: the symbol at each.
         [optional] symbols: Vec<Option<SymbolBrief>>,
         /// The source of the bytes: `memory`, or `file` for the page cache of the file mapped there.
-        source: Option<&'static str>,
+        source: Option<ByteSource>,
         /// Whether the read faulted the page in (`--fault`).
         [optional] faulted: bool,
         /// The state of the pages before they were read.
@@ -47,6 +50,17 @@ record! {
         [optional] cut_by: Option<State>,
         /// Why a state is only the most likely one.
         [flat] why: Why,
+    }
+}
+
+leaf!(ByteSource => JsonForm::Word(Words {
+    name: "byte_source",
+    all: || [ByteSource::Memory, ByteSource::File].map(|source| source.word().to_owned()).to_vec(),
+}));
+
+impl Serialize for ByteSource {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.word().serialize(serializer)
     }
 }
 
@@ -113,7 +127,7 @@ fn units(style: &Style, memory: &MemoryRow, is_narrow: bool) -> Line {
         }
         None => {}
     }
-    if memory.source == Some("file") {
+    if memory.source == Some(ByteSource::File) {
         line.push(Role::Note, "  (file)");
     }
     if memory.faulted {
@@ -157,7 +171,7 @@ pub(in crate::command) mod samples {
             bytes: Some(HexString(bytes)),
             values: vec!["0x7ffff7de80c0".into(), "0x10".into()],
             symbols: vec![Some(brief("malloc", 16)), None],
-            source: Some("memory"),
+            source: Some(ByteSource::Memory),
             faulted: false,
             state: State::Present,
             kind: None,
@@ -177,7 +191,7 @@ pub(in crate::command) mod samples {
             bytes: Some(HexString(vec![0x48, 0x8b, 0x05, 0])),
             values: ["0x48", "0x8b", "0x05", "0x00"].map(str::to_owned).into(),
             symbols: Vec::new(),
-            source: Some("file"),
+            source: Some(ByteSource::File),
             state: State::Untouched,
             ..memory()
         }
@@ -213,7 +227,7 @@ pub(in crate::command) mod samples {
     }
 
     pub fn memory_faulted() -> MemoryRow {
-        MemoryRow { faulted: true, source: Some("memory"), state: State::Swapped, ..memory_of_file() }
+        MemoryRow { faulted: true, source: Some(ByteSource::Memory), state: State::Swapped, ..memory_of_file() }
     }
 
     pub fn memory_unread() -> MemoryRow {

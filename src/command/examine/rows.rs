@@ -120,7 +120,7 @@ impl RowFormat {
 fn read(bytes: Vec<u8>, source: ByteSource, row: MemoryRow) -> MemoryRow {
     MemoryRow {
         bytes: Some(HexString(bytes)),
-        source: Some(source.word()),
+        source: Some(source),
         faulted: matches!(source, ByteSource::Faulted(_)),
         state: source.state(),
         ..row

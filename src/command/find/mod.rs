@@ -173,7 +173,7 @@ fn search_memory(context: &mut Context, space: &AddressSpace, search: MemorySear
                 address: found.address,
                 symbol: translate::brief(&names, found.address),
                 region: space.viewed_region(found.address).map(|viewed| (&viewed.region).into()),
-                source: found.source.word(),
+                source: found.source,
             })?)
         },
     );

@@ -1,5 +1,6 @@
 //! The records of `find`, and how they are written.
 
+use crate::inspect::ByteSource;
 use crate::kernel::{State, VirtualAddress};
 use crate::render::Record;
 use crate::render::text::block::{of_region, symbol};
@@ -23,12 +24,12 @@ record! {
         /// The region there.
         region: Option<RegionBrief>,
         /// The source of the bytes: `memory`, or `file` if some come from the page cache of the file mapped there.
-        source: &'static str,
+        source: ByteSource,
     }
 
     /// The totals of `find`.
     #[derive(Default)]
-    pub struct FindSummary as "find-summary" with why if noted {
+    pub struct FindSummary as "find-summary" with why {
         /// Number of places that were found.
         matches: u64,
         /// With `in heap live`: places that are not in a chunk in use.
@@ -72,7 +73,7 @@ fn write_match(lines: &mut Lines, found: &Match) {
     if let Some(region) = &found.region {
         of_region(line, region);
     }
-    if found.source == "file" {
+    if found.source == ByteSource::File {
         line.push(Role::Note, "  (file)");
     }
 }
@@ -155,12 +156,12 @@ pub(in crate::command) mod samples {
             address: VirtualAddress::new(0x7fff_f7de_80c4),
             symbol: Some(brief("malloc", 20)),
             region: Some(libc()),
-            source: "memory",
+            source: ByteSource::Memory,
         }
     }
 
     pub fn place_found_in_file() -> Match {
-        Match { source: "file", ..place_found() }
+        Match { source: ByteSource::File, ..place_found() }
     }
 
     pub fn find_summary() -> FindSummary {

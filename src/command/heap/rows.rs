@@ -11,6 +11,7 @@ use crate::render::text::Text;
 use crate::render::text::lines::Lines;
 use crate::render::theme::Role;
 use crate::render::units::{count, size};
+use crate::report::json::words;
 use crate::report::record::record;
 use crate::report::{Fact, Reason};
 use std::collections::BTreeMap;
@@ -67,7 +68,7 @@ record! {
         foreign: Fact<u64>,
         /// The result of the walk. `complete`: all of it. `part`: bytes were not found. `broken`: a chunk contradicts
         /// its neighbours. `absent`: the head of a chunk is not resident. `scattered`: the heap is not in one piece.
-        walked: &'static str,
+        walked: WalkResult,
         /// Bytes that were not found.
         [optional] missing: Option<u64>,
         /// The chunk at which the walk ended.
@@ -143,6 +144,25 @@ pub(super) fn resident_unknown(arenas: &[HeapArena]) -> Reason {
     }
 }
 
+worded! {
+    /// The result of a walk of an arena.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum WalkResult, word {
+        /// All of it.
+        Complete = "complete",
+        /// Bytes were not found.
+        Part = "part",
+        /// A chunk contradicts its neighbours.
+        Broken = "broken",
+        /// The head of a chunk is not resident.
+        Absent = "absent",
+        /// The heap is not in one piece.
+        Scattered = "scattered",
+    }
+}
+
+words!(WalkResult => "heap_walk");
+
 /// Why an arena was not walked to its end.
 pub(in crate::command) fn why_incomplete(outcome: ArenaOutcome) -> &'static str {
     match outcome {
@@ -158,11 +178,11 @@ impl ArenaRow {
     pub(super) fn of(pid: Option<u32>, arena: &HeapArena) -> Self {
         let why = why_incomplete(arena.outcome);
         let (walked, missing, chunk) = match arena.outcome {
-            ArenaOutcome::Complete => ("complete", None, None),
-            ArenaOutcome::Part { missing } => ("part", Some(missing), None),
-            ArenaOutcome::Broken(chunk) => ("broken", None, Some(chunk)),
-            ArenaOutcome::Absent(chunk) => ("absent", None, Some(chunk)),
-            ArenaOutcome::Scattered => ("scattered", None, None),
+            ArenaOutcome::Complete => (WalkResult::Complete, None, None),
+            ArenaOutcome::Part { missing } => (WalkResult::Part, Some(missing), None),
+            ArenaOutcome::Broken(chunk) => (WalkResult::Broken, None, Some(chunk)),
+            ArenaOutcome::Absent(chunk) => (WalkResult::Absent, None, Some(chunk)),
+            ArenaOutcome::Scattered => (WalkResult::Scattered, None, None),
         };
         let unknown = || if arena.sums.is_none() { Reason::NotInFile(why.into()) } else { no_page_map() };
         let sum = |of: fn(&HeapSums) -> u64| arena.sums.as_ref().map(of).ok_or_else(unknown);
@@ -231,7 +251,7 @@ fn without_pid(pid: Option<u32>) -> Option<&'static str> {
 impl Record for ArenaRow {
     fn write(&self, text: &mut Text) {
         text.row(&ARENAS.without(without_pid(self.pid)), self);
-        if self.walked != "complete" {
+        if self.walked != WalkResult::Complete {
             text.line(incomplete, self);
         }
     }
@@ -253,20 +273,20 @@ static ARENAS: Table<ArenaRow> = Table::of(&[
     Column::number("between", 8, Role::Size).cell(|_, row| known(&row.between)),
     Column::number("trim", 8, Role::Size).cell(|_, row| known(&row.trim)),
     Column::number("top", 8, Role::Size).rank(2).cell(|_, row| known(&row.top)),
-    Column::word("walked", 8, Role::Plain).cell(|_, row| Cell::new(row.walked)),
+    Column::word("walked", 8, Role::Plain).cell(|_, row| Cell::new(row.walked.word())),
 ]);
 
 /// Why the sums of an arena are not of all of its memory.
 fn incomplete(lines: &mut Lines, row: &ArenaRow) {
     let text = match (row.missing, row.chunk) {
         (Some(missing), _) => format!("{} of it were not found", size(missing)),
-        (_, Some(chunk)) if row.walked == "absent" => {
+        (_, Some(chunk)) if row.walked == WalkResult::Absent => {
             format!("the head of the chunk at {chunk} is not resident: what comes after it is unknown")
         }
         (_, Some(chunk)) => {
             format!("the chunk at {chunk} contradicts its neighbours: the heap changed during the walk, or is damaged")
         }
-        (None, None) if row.walked == "scattered" => {
+        (None, None) if row.walked == WalkResult::Scattered => {
             "its memory is not in one piece: no mark leads from one to the next".to_owned()
         }
         (None, None) => return,

@@ -148,7 +148,7 @@ fn pin_holder(holder: &pins::PinHolder) -> PinHolder {
     PinHolder {
         pid: holder.process.pid,
         name: holder.process.name.clone(),
-        device: holder.device.word(),
+        device: holder.device,
         descriptor: holder.descriptor,
         thread: holder.thread,
         start: holder.buffer.map(AddressRange::start),

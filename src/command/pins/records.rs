@@ -1,5 +1,6 @@
 //! The records of `pins`.
 
+use crate::kernel::descriptors::PinningDevice;
 use crate::kernel::{Name, State, VirtualAddress};
 use crate::render::Record;
 use crate::render::columns::{Cell, Column, PAGES, PID, START, Table, none, optional, reason as reason_cell};
@@ -7,8 +8,11 @@ use crate::render::text::lines::{Footnotes, Lines};
 use crate::render::text::{Text, pages, words};
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, size};
+use crate::report::json::words as words_of_json;
 use crate::report::record::record;
 use crate::report::{Fact, Holders, Why};
+
+words_of_json!(PinningDevice => "pinning_device");
 
 record! {
     /// A row of `pins`: neighbouring pages that are held alike.
@@ -43,7 +47,7 @@ record! {
         /// Its short name.
         name: Name,
         /// `io_uring`, `rdma` or `vfio`.
-        device: &'static str,
+        device: PinningDevice,
         /// Its file descriptor.
         descriptor: u32,
         /// The thread in whose own table the descriptor is; absent if it is that of the process.
@@ -126,7 +130,7 @@ impl Record for PinHolder {
 static HOLDERS: Table<PinHolder> = Table::of(&[
     PID.cell(|_, one| Cell::new(&one.pid)),
     Column::name("process", 15, Role::Name).cell(|_, one| Cell::new(&one.name)),
-    Column::word("device", 8, Role::Plain).cell(|_, one| Cell::new(one.device)),
+    Column::word("device", 8, Role::Plain).cell(|_, one| Cell::new(one.device.word())),
     Column::number("fd", 5, Role::Size).cell(|_, one| Cell::count(one.descriptor.into())),
     Column::word("buffer", 14, Role::Address).cell(|_, one| optional(&one.start)),
     Column::number("size", 8, Role::Size).rank(1).cell(|_, one| one.bytes.map_or_else(none, Cell::size)),
@@ -223,14 +227,20 @@ pub(super) mod samples {
         let buffer = PinHolder {
             pid: 812,
             name: "server".into(),
-            device: "io_uring",
+            device: PinningDevice::IoUring,
             descriptor: 6,
             thread: None,
             start: Some(address(0x7f00_0000_1000)),
             bytes: Some(8192),
         };
-        let device =
-            PinHolder { device: "vfio", descriptor: 7, thread: Some(814), start: None, bytes: None, ..buffer.clone() };
+        let device = PinHolder {
+            device: PinningDevice::Vfio,
+            descriptor: 7,
+            thread: Some(814),
+            start: None,
+            bytes: None,
+            ..buffer.clone()
+        };
         let found = PinsSummary { pages: 8, pinned: 4, possibly_pinned: 2, holders: 2, ..PinsSummary::default() };
         let unlisted =
             PinsSummary { unknown: 1, unlisted: 4, holders: 0, searched: 3, cut_short: true, ..found.clone() };

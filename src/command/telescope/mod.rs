@@ -7,7 +7,6 @@ pub(super) use records::Telescope;
 use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, Resume, example};
 use super::translate;
 use crate::eval;
-use crate::inspect::ByteSource;
 use crate::inspect::chains::{Chain, ChainLink, Chains};
 use crate::kernel::VirtualAddress;
 use crate::lang::parser::{Parsed, Tokens, address, number};
@@ -110,9 +109,9 @@ fn row(address: VirtualAddress, offset: u64, chain: Chain, symbols: &TargetSymbo
         symbol: translate::brief(symbols, address),
         value: word.value.map(Hex),
         state: word.state,
-        source: word.source.map(ByteSource::word),
+        source: word.source,
         chain: links.into_iter().map(|link| self::link(link, symbols)).collect(),
-        ends: end.word(),
+        ends: end,
         why: word.why,
     }
 }
@@ -125,7 +124,7 @@ fn link(link: ChainLink, symbols: &TargetSymbols<'_>) -> Link {
         region: (&region).into(),
         symbol: translate::brief(symbols, address),
         state: word.state,
-        source: source.map(ByteSource::word),
+        source,
         value: word.value.map(Hex),
         text: text.map(|text| {
             let units: Vec<u64> = text.bytes.iter().map(|&byte| byte.into()).collect();

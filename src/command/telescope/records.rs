@@ -1,11 +1,14 @@
 //! The records of `telescope`, and how they are written.
 
+use crate::inspect::ByteSource;
+use crate::inspect::chains::ChainEnd;
 use crate::kernel::{State, VirtualAddress};
 use crate::render::Record;
 use crate::render::text::Text;
 use crate::render::text::block::{absent, is_uncertain, of_file, of_region, symbol};
 use crate::render::text::lines::{Line, Lines};
 use crate::render::theme::Role;
+use crate::report::json::words;
 use crate::report::record::record;
 use crate::report::{Declared, Hex, RegionBrief, Shape, SymbolBrief, Why};
 
@@ -14,7 +17,7 @@ pub(in crate::command) const RECORDS: &[Shape] = &[Telescope::SHAPE];
 
 record! {
     /// A row of `telescope`.
-    pub struct Telescope as "telescope" with why if noted {
+    pub struct Telescope as "telescope" with why {
         /// Address of the word.
         address: VirtualAddress,
         /// Bytes from the first word.
@@ -27,17 +30,17 @@ record! {
         state: Option<State>,
         /// The source of the word: `memory`, or `file` for the page cache of the file mapped there; `null` where it
         /// was not read.
-        source: Option<&'static str>,
+        source: Option<ByteSource>,
         /// The addresses that the chain passes through.
         chain: Vec<Link>,
         /// Why the chain ends: `value`, `text`, `cycle`, `depth`, `unread`.
-        ends: &'static str,
+        ends: ChainEnd,
         /// Why the state is only the most likely one.
         [flat] why: Why,
     }
 
     /// An address that memory holds.
-    pub struct Link with why if noted {
+    pub struct Link with why {
         /// The address.
         address: VirtualAddress,
         /// The region it lies in.
@@ -47,7 +50,7 @@ record! {
         /// The state of its page; `null` in a core file without a page map.
         state: Option<State>,
         /// The source of the word or the text, as in the row; `null` if neither was read.
-        source: Option<&'static str>,
+        source: Option<ByteSource>,
         /// The word there; `null` where it was not read.
         value: Option<Hex>,
         /// The text there, if it is one.
@@ -75,7 +78,7 @@ fn telescope(lines: &mut Lines, row: &Telescope) {
         Some(value) => _ = line.push(Role::Raw, format!("{value:#x}")),
         None => word_absent(line, row.state, &row.why),
     }
-    of_file(line, row.source);
+    of_file(line, row.source == Some(ByteSource::File));
     for (index, link) in row.chain.iter().enumerate() {
         if index > 0 {
             line.push(Role::Dim, " \u{2192} ").push(Role::Raw, link.address);
@@ -85,20 +88,20 @@ fn telescope(lines: &mut Lines, row: &Telescope) {
             symbol(line, named);
         }
         of_region(line, &link.region);
-        of_file(line, link.source);
+        of_file(line, link.source == Some(ByteSource::File));
     }
     let Some(last) = row.chain.last() else {
-        if row.ends == "cycle" {
+        if row.ends == ChainEnd::Cycle {
             line.plain(" (a cycle)");
         }
         return;
     };
     line.push(Role::Dim, " \u{2192} ");
     match (row.ends, &last.text, last.value) {
-        ("text", Some(text), _) => _ = line.plain(text),
+        (ChainEnd::Text, Some(text), _) => _ = line.plain(text),
         (_, _, None) => word_absent(line, last.state, &last.why),
-        ("cycle", _, Some(value)) => _ = line.plain(format!("{value:#x} (a cycle)")),
-        ("depth", _, Some(value)) => _ = line.plain(format!("{value:#x} \u{2192} \u{2026}")),
+        (ChainEnd::Cycle, _, Some(value)) => _ = line.plain(format!("{value:#x} (a cycle)")),
+        (ChainEnd::Depth, _, Some(value)) => _ = line.plain(format!("{value:#x} \u{2192} \u{2026}")),
         (_, _, Some(value)) => _ = line.plain(format!("{value:#x}")),
     }
 }
@@ -116,6 +119,8 @@ fn word_absent(line: &mut Line, state: Option<State>, why: &Why) {
         line.push(Role::Note, format!("  ({})", reason.cause()));
     }
 }
+
+words!(ChainEnd => "chain_end");
 
 /// Samples of its records.
 #[cfg(test)]
@@ -141,7 +146,7 @@ pub(in crate::command) mod samples {
             region: libc(),
             symbol,
             state: Some(State::Present),
-            source: Some("memory"),
+            source: Some(ByteSource::Memory),
             value: value.map(Hex),
             text: None,
             why: Why::default(),
@@ -155,12 +160,12 @@ pub(in crate::command) mod samples {
             symbol: None,
             value: Some(Hex(0x7fff_f7de_80c0)),
             state: Some(State::Present),
-            source: Some("memory"),
+            source: Some(ByteSource::Memory),
             chain: vec![
                 link(Some(brief("malloc", 16)), 0x7fff_f7de_80c0, Some(0x7fff_f7de_8000)),
                 link(None, 0x7fff_f7de_8000, Some(0x41)),
             ],
-            ends: "value",
+            ends: ChainEnd::Value,
             why: Why::default(),
         }
     }
@@ -171,15 +176,15 @@ pub(in crate::command) mod samples {
         if let Some(link) = row.chain.last_mut() {
             link.text = Some(r#""hello\n""#.into());
         }
-        row.ends = "text";
+        row.ends = ChainEnd::Text;
         row
     }
 
     pub fn telescope_of_file() -> Telescope {
         let mut row = telescope();
-        (row.source, row.state) = (Some("file"), Some(State::Untouched));
+        (row.source, row.state) = (Some(ByteSource::File), Some(State::Untouched));
         if let Some(link) = row.chain.last_mut() {
-            (link.source, link.state) = (Some("file"), Some(State::Untouched));
+            (link.source, link.state) = (Some(ByteSource::File), Some(State::Untouched));
         }
         row
     }
@@ -189,7 +194,7 @@ pub(in crate::command) mod samples {
         if let Some(link) = row.chain.last_mut() {
             link.value = Some(Hex(0x7fff_f7de_80c0));
         }
-        row.ends = "cycle";
+        row.ends = ChainEnd::Cycle;
         row
     }
 
@@ -200,7 +205,7 @@ pub(in crate::command) mod samples {
             (link.state, link.source, link.value) = (None, None, None);
             link.why.note("source", &Reason::NotInFile("memory at 0x7ffff7e0a1b0 is not in this core".to_owned()));
         }
-        row.ends = "unread";
+        row.ends = ChainEnd::Unread;
         row
     }
 
@@ -212,7 +217,7 @@ pub(in crate::command) mod samples {
             link.state = Some(State::Swapped);
             link.why = why_uncertain("state");
         }
-        row.ends = "unread";
+        row.ends = ChainEnd::Unread;
         row
     }
 }

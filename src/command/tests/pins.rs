@@ -39,7 +39,7 @@ type Holders = Vec<(&'static str, u32)>;
 fn pins(line: &str, target: Target) -> (Rows, Holders, PinsSummary) {
     let records = records(line, target);
     let rows = all::<HeldPages>(&records).map(|row| (row.pages, row.pins.clone().ok())).collect();
-    let holders = all::<PinHolder>(&records).map(|one| (one.device, one.descriptor)).collect();
+    let holders = all::<PinHolder>(&records).map(|one| (one.device.word(), one.descriptor)).collect();
     (rows, holders, all::<PinsSummary>(&records).next().expect("totals").clone())
 }
 

@@ -342,7 +342,7 @@ impl WatchRun<'_> {
             events: Numbers(self.counts.kinds.into_iter().collect()),
             rows: Numbers(self.counts.rows.into_iter().collect()),
             effect: self.counts.effect,
-            ended: ended.word(),
+            ended,
             hides_writes,
         })?;
         Ok(())

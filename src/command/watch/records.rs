@@ -1,5 +1,6 @@
 //! The records of `watch`, and how they are written.
 
+use crate::command::schedule::SamplesEnd;
 use crate::kernel::{Name, PageSize, VirtualAddress};
 use crate::render::Record;
 use crate::render::columns::{Cell, Column, ColumnOf, MakeCell, Table, none, optional, region_key};
@@ -13,6 +14,7 @@ use crate::render::text::lines::Lines;
 use crate::render::text::words::group_heading;
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, duration};
+use crate::report::json::words;
 use crate::report::record::record;
 use crate::report::{Blind, Declared, EventKind, NetEffect, Numbers, PageFacts, Shape, SymbolBrief};
 
@@ -92,7 +94,7 @@ record! {
         /// Rows of each kind. A row holds neighbouring pages that changed in the same way.
         rows: Numbers<EventKind>,
         /// Why it ended: `interrupted`, `count`, `duration`, `until`, `exited`.
-        ended: &'static str,
+        ended: SamplesEnd,
         /// Whether writes in place did not show.
         hides_writes: bool,
     }
@@ -232,24 +234,23 @@ fn summary(lines: &mut Lines, summary: &WatchSummary) {
         no_change(line, summary.hides_writes);
     }
     net_figures(line, &summary.effect);
-    if summary.ended == "exited" && summary.effect != NetEffect::default() {
+    if summary.ended == SamplesEnd::Exited && summary.effect != NetEffect::default() {
         line.plain(" with the exit");
     }
-    if let Some(why) = words_for_end(summary.ended) {
-        line.word("; ", Role::Dim, why);
+    line.word("; ", Role::Dim, words_for_end(summary.ended));
+}
+
+fn words_for_end(end: SamplesEnd) -> &'static str {
+    match end {
+        SamplesEnd::Interrupted => "ended by Ctrl-C",
+        SamplesEnd::Count => "ended by `count`",
+        SamplesEnd::Duration => "ended by `for`",
+        SamplesEnd::Until => "ended because `until` became true",
+        SamplesEnd::Exited => "ended because the process exited",
     }
 }
 
-fn words_for_end(word: &str) -> Option<String> {
-    Some(match word {
-        "interrupted" => "ended by Ctrl-C".into(),
-        "count" => "ended by `count`".into(),
-        "duration" => "ended by `for`".into(),
-        "until" => "ended because `until` became true".into(),
-        "exited" => "ended because the process exited".into(),
-        other => format!("ended: {other}"),
-    })
-}
+words!(SamplesEnd => "samples_end");
 
 /// Samples of its records.
 #[cfg(test)]
@@ -359,7 +360,7 @@ pub(in crate::command) mod samples {
             events: Numbers(vec![(EventKind::Came, 3), (EventKind::CopiedOnWrite, 1), (EventKind::RegionGrew, 1)]),
             rows: Numbers(vec![(EventKind::Came, 2), (EventKind::CopiedOnWrite, 1), (EventKind::RegionGrew, 1)]),
             effect: NetEffect { came: 12 << 10, ..NetEffect::default() },
-            ended: "interrupted",
+            ended: SamplesEnd::Interrupted,
             hides_writes: true,
         }
     }

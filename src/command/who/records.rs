@@ -1,5 +1,6 @@
 //! The records of `who`, and how they are written.
 
+use crate::kernel::words::worded;
 use crate::kernel::{FrameNumber, Name, PageFlags, PhysicalAddress, VirtualAddress};
 use crate::render::Record;
 use crate::render::columns::{self, Cell, Column, PERMISSIONS, PID, Table};
@@ -7,10 +8,9 @@ use crate::render::text::lines::{Footnotes, Lines};
 use crate::render::text::{Text, block, held, words};
 use crate::render::theme::Role;
 use crate::render::units::{count, counted};
-use crate::report::json::{JsonForm, leaf};
+use crate::report::json::words;
 use crate::report::record::record;
 use crate::report::{Declared, FrameWords, KernelRecord, RegionBrief, Shape, SymbolBrief, WhoCounts, Why};
-use serde::Serialize;
 
 /// The records that no other command emits.
 pub(in crate::command) const RECORDS: &[Shape] = &[MapperRow::SHAPE, WhoSummary::SHAPE];
@@ -38,7 +38,7 @@ record! {
         pfn: FrameNumber,
         /// The pages of the range that was given, if it has several: this is the first of them.
         [optional] range_pages: Option<u64>,
-        /// Its physical address; `null` if that does not fit 64 bits.
+        /// Its physical address (`phys` in filters); `null` if that does not fit 64 bits.
         physical: Option<PhysicalAddress>,
         /// Its words.
         [flat] words: FrameWords,
@@ -61,24 +61,25 @@ record! {
     }
 }
 
-/// How a search ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum SearchEnd {
-    /// Such a frame cannot be mapped by a process.
-    Nobody,
-    /// As many mappings were found as the kernel counts.
-    Counted,
-    /// Everything that could be searched was searched.
-    Searched,
-    /// At the `limit`.
-    Limit,
-    /// Ctrl-C.
-    Interrupted,
+worded! {
+    /// How a search ended.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    #[non_exhaustive]
+    pub enum SearchEnd, word {
+        /// Such a frame cannot be mapped by a process.
+        Nobody = "nobody",
+        /// As many mappings were found as the kernel counts.
+        Counted = "counted",
+        /// Everything that could be searched was searched.
+        Searched = "searched",
+        /// At the `limit`.
+        Limit = "limit",
+        /// Ctrl-C.
+        Interrupted = "interrupted",
+    }
 }
 
-leaf!(SearchEnd => JsonForm::Text);
+words!(SearchEnd => "search_end");
 
 impl Record for MapperRow {
     fn write(&self, text: &mut Text) {

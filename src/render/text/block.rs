@@ -191,8 +191,8 @@ pub fn of_region(line: &mut Line, region: &RegionBrief) {
 }
 
 /// Marks a word of the page cache that the process has not mapped.
-pub fn of_file(line: &mut Line, source: Option<&str>) {
-    if source == Some("file") {
+pub fn of_file(line: &mut Line, is_of_file: bool) {
+    if is_of_file {
         line.push(Role::Note, " (file)");
     }
 }

@@ -7,8 +7,8 @@ use crate::render::theme::{Role, columns, cut, printable, push_printable};
 use crate::render::units::counted;
 use crate::report::{
     Answer, AssertionReport, AssertionsSummary, End, ErrorPlace, ErrorReport, Hello, Help, HelpCommand, HelpExample,
-    HelpGroup, HelpOverview, HelpQuestion, HelpQuestions, HelpSubject, Note, TargetReport, UserCommands, UserHelp,
-    term_and_meaning,
+    HelpGroup, HelpOverview, HelpQuestion, HelpQuestions, HelpSubject, Note, TargetEvent, TargetReport, UserCommands,
+    UserHelp, term_and_meaning,
 };
 
 impl Record for Help {
@@ -400,12 +400,11 @@ impl Record for TargetReport {
 pub fn target(lines: &mut Lines, target: &TargetReport) {
     let line = lines.line();
     match target.event {
-        "attached" => line.plain("attached to process "),
-        "opened" => line.plain("opened the capture of process "),
-        "detached" => line.plain("detached from process "),
-        "exited" => line.push(Role::Bad, "the process has exited: "),
-        "executed" => line.push(Role::Warn, "the process has executed another program: "),
-        other => line.plain(format!("{other}: process ")),
+        TargetEvent::Attached => line.plain("attached to process "),
+        TargetEvent::Opened => line.plain("opened the capture of process "),
+        TargetEvent::Detached => line.plain("detached from process "),
+        TargetEvent::Exited => line.push(Role::Bad, "the process has exited: "),
+        TargetEvent::Executed => line.push(Role::Warn, "the process has executed another program: "),
     };
     line.plain(target.pid).plain(" (").push(Role::Name, &target.name).plain(")");
     if let Some(executable) = &target.executable {

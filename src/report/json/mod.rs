@@ -101,10 +101,10 @@ impl FieldDescription {
     }
 
     /// The reasons for what is `null`.
-    pub const fn why(is_optional: bool) -> Self {
+    pub const WHY: FieldDescription = {
         let about = "Why fields are `null` or uncertain: a reason under the name of each.";
-        FieldDescription { is_optional, ..FieldDescription::new(WHY, about, JsonForm::Map(&JsonForm::Text)) }
-    }
+        FieldDescription { is_optional: true, ..FieldDescription::new(WHY, about, JsonForm::Map(&JsonForm::Text)) }
+    };
 }
 
 impl JsonForm {
@@ -227,6 +227,19 @@ macro_rules! leaf {
     };
 }
 pub(crate) use leaf;
+
+/// Types that serialize as their words.
+macro_rules! words {
+    ($($type:ty => $name:literal),* $(,)?) => {
+        $(impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(crate::kernel::words::Worded::word(*self))
+            }
+        }
+        crate::report::json::leaf!($type => crate::report::json::JsonForm::word::<$type>($name));)*
+    };
+}
+pub(crate) use words;
 
 leaf! {
     char => JsonForm::Text,

@@ -1,51 +1,56 @@
 //! How the words for facts are serialized.
 
-use super::leaf;
-use super::{FieldDescription, JsonForm, Words};
+use super::{Field, FieldDescription, JsonForm, Words, leaf, words};
 use crate::kernel::huge::HugeChoice;
 use crate::report::{
-    AccessOutcome, AccountClass, BesideRss, CgroupPath, ChargeClass, EventKind, FamilyClass, FlagNames, FrameClass,
-    HowMapped, HugeBy, HugePast, HugeRefusal, MapKey, Movable, ObjectKind, Owner, Reason, RecordedOwner,
+    AccessOutcome, AccountClass, BesideRss, CgroupPath, ChargeClass, Effect, EventKind, FamilyClass, Fault, FlagNames,
+    FrameClass, HowMapped, HugeBy, HugePast, HugeRefusal, MapKey, Movable, ObjectKind, Owner, Reason, RecordedOwner,
 };
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 leaf! {
-    AccountClass => JsonForm::Text,
-    FamilyClass => JsonForm::Text,
-    BesideRss => JsonForm::Text,
+    AccountClass => JsonForm::word::<AccountClass>("account_class"),
+    FamilyClass => JsonForm::word::<FamilyClass>("family_class"),
+    BesideRss => JsonForm::word::<BesideRss>("beside_rss"),
     CgroupPath => JsonForm::Text,
     ChargeClass => JsonForm::word::<ChargeClass>("charge_class"),
     EventKind => JsonForm::Word(Words { name: "event", all: words_of_events }),
     FrameClass => JsonForm::word::<FrameClass>("frame_class"),
     FlagNames => JsonForm::List(&JsonForm::Text),
-    HowMapped => JsonForm::OrNull(&JsonForm::Text),
+    HowMapped => JsonForm::OrNull(&JsonForm::Word(Words { name: "how_mapped", all: words_of_mapping })),
     HugeBy => JsonForm::word::<HugeBy>("huge_by"),
     HugeChoice => JsonForm::word::<HugeChoice>("huge_choice"),
     HugePast => JsonForm::word::<HugePast>("huge_past"),
     HugeRefusal => JsonForm::word::<HugeRefusal>("huge_refusal"),
     MapKey => JsonForm::OrNull(&JsonForm::word::<MapKey>("map_key")),
     AccessOutcome => JsonForm::Object(OUTCOME),
-    Movable => JsonForm::Text,
     ObjectKind => JsonForm::word::<ObjectKind>("object_kind"),
-    Owner => JsonForm::Text,
     RecordedOwner => JsonForm::word::<RecordedOwner>("recorded_owner"),
+}
+
+words! {
+    Effect => "effect",
+    Fault => "fault",
+    Movable => "movable",
+    Owner => "owner",
 }
 
 /// The fields of an [`AccessOutcome`].
 const OUTCOME: &[FieldDescription] = &[
-    FieldDescription::new("effects", "The possible effects, one word each.", JsonForm::List(&JsonForm::Text)),
+    FieldDescription::new("effects", "The possible effects, one word each.", <Vec<Effect>>::FORM),
     FieldDescription::new(
         "copies",
         "Whether the process has a private copy afterwards, made by this access.",
         JsonForm::OrNull(&JsonForm::Bool),
     ),
-    FieldDescription::new(
-        "fault",
-        "The effect on the thread: a fault, or a signal.",
-        JsonForm::OrNull(&JsonForm::Text),
-    ),
+    FieldDescription::new("fault", "The effect on the thread: a fault, or a signal.", <Option<Fault>>::FORM),
 ];
+
+fn words_of_mapping() -> Vec<String> {
+    let known = [HowMapped::Pmd, HowMapped::Pte, HowMapped::Hugetlb];
+    known.into_iter().filter_map(HowMapped::word).map(str::to_owned).collect()
+}
 
 /// The words for events, as they are serialized.
 fn words_of_events() -> Vec<String> {

@@ -89,7 +89,7 @@ record! {
         pid: u32,
         /// The requested address.
         address: VirtualAddress,
-        /// Frame × page size + offset in the page.
+        /// Frame × page size + offset in the page. The first byte of the page is `phys` in filters.
         physical: Fact<PhysicalAddress>,
         /// Page frame number.
         pfn: Fact<FrameNumber>,
@@ -183,7 +183,7 @@ record! {
     pub struct Frames as "frames" with why if any {
         /// First frame.
         pfn: FrameNumber,
-        /// Physical address of the first byte; `null` if that does not fit 64 bits.
+        /// Physical address of the first byte (`phys` in filters); `null` if that does not fit 64 bits.
         physical: Option<PhysicalAddress>,
         /// Frames in it.
         frames: u64,
@@ -198,7 +198,7 @@ record! {
     }
 
     /// The totals of a walk.
-    pub struct WalkSummary as "walk-summary" with why if noted {
+    pub struct WalkSummary as "walk-summary" with why {
         /// Pages that matched.
         pages: u64,
         /// The same in bytes.
@@ -234,7 +234,7 @@ record! {
     }
 
     /// The totals of a walk of frames.
-    pub struct FramesSummary as "frames-summary" with why if noted {
+    pub struct FramesSummary as "frames-summary" with why {
         /// Frames that matched.
         frames: u64,
         /// The same in bytes.
@@ -297,7 +297,7 @@ record! {
         shared: Option<u64>,
         /// Of these, bytes that nobody else but pmdb itself maps: it maps libraries too.
         [optional] shared_with_pmdb: Option<u64>,
-        /// Bytes of exclusive pages: present, and mapped only here.
+        /// Bytes of exclusive pages, which are present and mapped only here: `exclusive` in filters.
         private: Option<u64>,
         /// Present bytes that are the zero page: they count neither as shared nor as private.
         zero: Option<u64>,
@@ -422,7 +422,7 @@ worded! {
     }
 }
 
-leaf!(Mark => JsonForm::Text);
+leaf!(Mark => JsonForm::word::<Mark>("mark"));
 
 record! {
     /// A row of `as timeline`.

@@ -3,16 +3,35 @@
 use crate::kernel::Name;
 use crate::kernel::words::worded;
 use crate::report::ErrorCode;
-use crate::report::json::{JsonForm, leaf};
+use crate::report::json::{JsonForm, leaf, words};
 use crate::report::record::{record, shapes};
 use crate::report::records::RegionBrief;
 use serde::{Deserialize, Serialize};
+
+worded! {
+    /// What became of the target.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum TargetEvent, word {
+        /// The session is attached to the process.
+        Attached = "attached",
+        /// A capture of it was opened.
+        Opened = "opened",
+        /// The session has left it.
+        Detached = "detached",
+        /// It executed another program.
+        Executed = "executed",
+        /// It exited.
+        Exited = "exited",
+    }
+}
+
+words!(TargetEvent => "target_event");
 
 record! {
     /// `attach`, `detach`: the session's new target.
     pub struct TargetReport as "target" {
         /// The event: `attached`, `opened` (of a capture), `detached`, `executed`, `exited`.
-        event: &'static str,
+        event: TargetEvent,
         /// Process id.
         pid: u32,
         /// Short name (`comm`).

@@ -12,6 +12,7 @@ use crate::command::how::KernelRead;
 use crate::command::soft_dirty::{SoftDirtyCleared, SoftDirtyReport};
 use crate::command::telescope::Telescope;
 use crate::command::translate::ContiguousRun;
+use crate::inspect::ByteSource;
 use crate::kernel::VirtualAddress;
 use crate::process::fake::Fake;
 use crate::render::{Record, Renderer, Text, Theme};
@@ -335,8 +336,8 @@ fn bytes_of_several_sources_are_one_answer_and_the_weaker_source_is_named() {
     }
     let (records, _) = session.run("telescope 0x601010 1", None);
     let row: &Telescope = only(&records);
-    assert_eq!(row.source, Some("file"));
-    assert_eq!(row.chain[0].source, Some("file"));
+    assert_eq!(row.source, Some(ByteSource::File));
+    assert_eq!(row.chain[0].source, Some(ByteSource::File));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::report::*;
 
 pub fn target() -> TargetReport {
     TargetReport {
-        event: "attached",
+        event: TargetEvent::Attached,
         pid: 812,
         name: Name::from("demo"),
         executable: Some(Name::from("/usr/bin/demo")),

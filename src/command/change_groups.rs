@@ -8,7 +8,7 @@ use crate::eval;
 use crate::inspect::fact::changing_facts;
 use crate::inspect::{ChangedGroup, ChangesOfGroup, Evidence, FactReader, MOST_LATER_REGIONS, SymbolAt};
 use crate::kernel::{Key, PageFact, PageField};
-use crate::lang::parser::{Failed, Parsed, Tokens, word};
+use crate::lang::parser::{Failed, Parsed, Tokens, silent_word, word};
 use crate::lang::{FilterField, WrittenKey};
 
 /// The key that was written. Samples that read `held` have its value; `more` says how to make them read more.
@@ -38,7 +38,12 @@ pub(super) fn key_of_changes(
 /// A fact whose changes samples show on request.
 pub(super) fn changing_fact(input: Tokens<'_>) -> Parsed<'_, PageFact> {
     let mut words = changing_facts().map(|fact| Ok((word(fact.row().word)(input)?.0, fact)));
-    words.find_map(Result::<_, nom::Err<Failed>>::ok).ok_or_else(|| {
+    let mut others = changing_facts().flat_map(|fact| {
+        let others = fact.row().accepted.iter();
+        others.map(move |other| Ok((silent_word(other)(input)?.0, fact)))
+    });
+    let found = words.find_map(Result::<_, nom::Err<Failed>>::ok);
+    found.or_else(|| others.find_map(Result::<_, nom::Err<Failed>>::ok)).ok_or_else(|| {
         let typed = input.first().and_then(|token| PageField::from_name(token.text));
         let hint = |fact: PageFact| match fact.row() {
             row if row.is_of_changes => format!("`by {}` needs no `with`", row.word),
@@ -150,7 +155,7 @@ mod tests {
                 crate::lang::Expected::Key(keys) => Some(*keys),
                 _ => None,
             });
-            keys.into_iter().flat_map(crate::lang::TakenKeys::words).collect::<Vec<_>>()
+            keys.into_iter().flat_map(crate::lang::TakenKeys::all).map(Key::word).collect::<Vec<_>>()
         };
         for line in ["watch heap by ", "diff a by "] {
             let words = expected(line);

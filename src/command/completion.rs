@@ -2,8 +2,9 @@
 
 use super::floor::Commands;
 use super::floor::Group;
+use super::help::TOPICS;
 use super::subjects::SUBJECTS;
-use crate::command::source::expand_home;
+use crate::command::source::{SCRIPTS, expand_home};
 use crate::kernel::Name as Bytes;
 use crate::kernel::page_flags::FLAGS;
 use crate::kernel::physical::Zones;
@@ -96,13 +97,19 @@ impl Offers<'_> {
             Expected::Symbol => self.symbols(),
             Expected::Variable => self.variables(),
             Expected::FlagName => FLAGS.iter().for_each(|flag| self.word(flag.name, false)),
-            Expected::Process => self.processes(),
+            Expected::Process => self.processes(ForeignName::Process),
+            Expected::NamedProcess => self.processes(ForeignName::Text),
+            Expected::ProcessName if !self.typed.is_empty() => self.processes(ForeignName::Text),
             Expected::Snapshot => {
                 for snapshot in self.state.snapshots.iter() {
                     self.word(&snapshot.name, true);
                 }
             }
             Expected::File => self.files(),
+            Expected::Script => {
+                self.files();
+                SCRIPTS.iter().for_each(|(name, _)| self.word(&format!(":{name}"), false));
+            }
             Expected::Topic => {
                 self.topics();
                 self.user_commands();
@@ -250,7 +257,7 @@ impl Offers<'_> {
         }
     }
 
-    fn processes(&mut self) {
+    fn processes(&mut self, written: ForeignName) {
         let processes = self.state.machine().processes().unwrap_or_default();
         let number = self.typed.starts_with(|first: char| first.is_ascii_digit());
         // Nothing can be attached to that has no memory: kernel threads and zombies.
@@ -258,10 +265,12 @@ impl Offers<'_> {
             if number {
                 self.word(&process.pid.to_string(), false);
             } else if let Ok(name) = std::str::from_utf8(process.name.as_bytes()) {
-                self.name(name, ForeignName::Process);
+                self.name(name, written);
             }
         }
-        self.word("self", false);
+        if written == ForeignName::Process {
+            self.word("self", false);
+        }
     }
 
     fn topics(&mut self) {
@@ -271,6 +280,7 @@ impl Offers<'_> {
         for subject in SUBJECTS {
             self.word(subject.name, false);
         }
+        self.word(TOPICS, false);
         for group in Group::ALL {
             self.word(group.name(), false);
         }

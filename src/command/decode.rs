@@ -3,7 +3,7 @@
 use super::flags;
 use super::flags::{FlagMeaning, bit_line, write_meanings};
 use super::floor::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
-use crate::eval;
+use crate::eval::{self, Value};
 use crate::inspect::classify::{PageObservation, classify};
 use crate::inspect::{KernelBehaviour, StateSet};
 use crate::kernel::swaps::{MARKER_BITS, SwapLayout, SwapMeaning};
@@ -83,6 +83,10 @@ Needs no target: the number may come from another tool, or from another machine 
 
     fn run(&self, context: &mut Context) -> Outcome {
         let Decode { value, reading } = self;
+        if let Value::Physical(_) | Value::Frame(_) = eval::evaluate(value, context.state)? {
+            let error = eval::Error::new(value.at, "this is a place in physical memory, not a raw word");
+            return Err(error.hint(format!("`flags {}` explains the frame", value.node)).into());
+        }
         let number = eval::integer(value, context.state)?;
         let Some(raw) = number.to_u64() else {
             return Err(eval::Error::new(value.at, format!("{number} is not a 64-bit word")).into());
@@ -245,7 +249,7 @@ record! {
         state: Option<State>,
         /// Its frame.
         pfn: Option<FrameNumber>,
-        /// Physical address of the frame.
+        /// Physical address of the frame: `phys` in filters.
         physical: Option<PhysicalAddress>,
         /// Its swap slot.
         swap: Option<SwapSlot>,

@@ -126,7 +126,7 @@ const CORE: [&str; 12] = [
 ];
 
 /// The name of the list of all topics.
-const TOPICS: &str = "topics";
+pub(super) const TOPICS: &str = "topics";
 
 fn subjects() -> HelpGroup {
     HelpGroup {
@@ -198,12 +198,21 @@ fn other_word(context: &mut Context, topic: &Spanned<String>, words: &str) -> Ou
         return show(context, [command_help(about)]);
     }
     // `account children`: the help of the command has them.
-    if let Some((first, _)) = words.split_once(' ')
+    if let Some((first, rest)) = words.split_once(' ')
         && let Some(about) = context.commands.abouts().find(|about| about.name.name == first)
     {
+        let usage = lang::grammar::usage(first).unwrap_or_default();
+        if !has_word(about.text, rest) && !has_word(&usage, rest) {
+            let error = eval::Error::new(topic.at, format!("the help of `{first}` has no `{rest}`"));
+            return Err(error.hint(format!("`help {first}` explains the command")).into());
+        }
         return show(context, [command_help(about)]);
     }
     Err(no_help(context, topic, words))
+}
+
+fn has_word(text: &str, word: &str) -> bool {
+    text.split(|c: char| !c.is_alphanumeric() && !"-_".contains(c)).any(|one| one == word)
 }
 
 /// The error for a word that nothing explains.

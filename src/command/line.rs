@@ -291,7 +291,7 @@ record! {
 
     /// A function around an address.
     #[derive(Eq)]
-    pub struct LineFrame with why if noted {
+    pub struct LineFrame with why {
         /// Demangled name.
         function: Fact<TargetName>,
         /// Source file.

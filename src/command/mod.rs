@@ -78,7 +78,7 @@ pub use help::HelpOn;
 pub use print::Print;
 pub use rows::CUT;
 pub use set::{Set, assign};
-pub use source::{SourceScript, expand_home};
+pub use source::{SCRIPTS, SourceScript, expand_home};
 
 use crate::budget::Budget;
 use crate::eval::{self, Integer, Slip, Value};

@@ -37,8 +37,11 @@ Leaves with the given exit status, or 0. Ctrl-D at the prompt does the same. The
         let Some(written) = &self.status else {
             return Ok(Flow::Quit(0));
         };
-        let value = eval::integer(written, context.state)?;
-        match value.to_u64().and_then(|number| u8::try_from(number).ok()) {
+        let value = match &written.node {
+            Expression::Name(_) => None,
+            _ => eval::integer(written, context.state)?.to_u64(),
+        };
+        match value.and_then(|number| u8::try_from(number).ok()) {
             Some(status) => Ok(Flow::Quit(status)),
             None => Err(eval::Error::new(written.at, "an exit status is a number from 0 to 255").into()),
         }

@@ -222,7 +222,7 @@ pub(in crate::command) const RECORDS: &[Shape] = &[SoftDirtyReport::SHAPE, SoftD
 
 record! {
     /// The expected effect of `soft-dirty clear`.
-    pub struct SoftDirtyReport as "soft-dirty" with why if noted {
+    pub struct SoftDirtyReport as "soft-dirty" with why {
         /// The process.
         pid: u32,
         /// Its name.

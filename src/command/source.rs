@@ -45,7 +45,7 @@ comments are its help, which `source FILE --help` prints, or in a shell `pmdb -x
     };
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
-        let (behind, path) = pattern(Expected::File)(input)?;
+        let (behind, path) = pattern(Expected::Script)(input)?;
         let arguments = arguments_of(behind);
         Ok((split_text(behind).1, SourceScript { path, arguments }))
     }
@@ -71,6 +71,19 @@ impl SourceScript {
         matches!(&self.arguments[..], [only] if only.node.text == "--help")
     }
 }
+
+/// Name and text, in the order of `--list-scripts`. `-x :NAME` runs one.
+pub static SCRIPTS: &[(&str, &str)] = &[
+    ("dma", include_str!("../../scripts/dma.pmdb")),
+    ("fork-cost", include_str!("../../scripts/fork-cost.pmdb")),
+    ("guard-stacks", include_str!("../../scripts/guard-stacks.pmdb")),
+    ("hugepages", include_str!("../../scripts/hugepages.pmdb")),
+    ("leak", include_str!("../../scripts/leak.pmdb")),
+    ("oom", include_str!("../../scripts/oom.pmdb")),
+    ("same-page", include_str!("../../scripts/same-page.pmdb")),
+    ("swapped", include_str!("../../scripts/swapped.pmdb")),
+    ("tour", include_str!("../../scripts/tour.pmdb")),
+];
 
 /// The path that the user meant: a leading `~/` is the home folder.
 pub fn expand_home(path: &str) -> PathBuf {

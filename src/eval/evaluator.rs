@@ -4,7 +4,10 @@
 use super::error::{Error, Result};
 use super::{Float, Integer, Scope, Spans, Value, operators};
 use crate::kernel::{AddressRange, Region, VirtualAddress};
-use crate::lang::{self, BinaryOperator, CType, Expression, NumberType, Register, Span, Spanned, UnaryOperator, Width};
+use crate::lang::parser::is_clause;
+use crate::lang::{
+    self, BinaryOperator, CType, Expression, NumberType, Register, Span, Spanned, UnaryOperator, Width, WrittenName,
+};
 use crate::process::{FEW_REGIONS, Target};
 use crate::symbol::ModuleRegions;
 use std::cell::OnceCell;
@@ -176,7 +179,7 @@ impl<'a> Evaluator<'a> {
                     _ => self.pointer(to_address(&value)?, at),
                 }
             }
-            _ => operators::unary(operator, &self.value_with_place(operand)?),
+            _ => operators::unary(operator, &self.value_with_place(operand).map_err(|error| dashed(error, operand))?),
         }
     }
 
@@ -392,6 +395,16 @@ fn is_register(name: &str) -> bool {
     let numbered = name.strip_prefix(['r', 'x', 'w', 'f', 'v']);
     let is_number = |rest: &str| !rest.is_empty() && rest.chars().all(|c| c.is_ascii_digit());
     OTHERS.contains(&name) || numbered.is_some_and(is_number) || name.strip_prefix("xmm").is_some_and(is_number)
+}
+
+/// Adds to the error of `-full` that a clause has no dash.
+fn dashed(error: Error, operand: &Spanned<Expression>) -> Error {
+    match &operand.node {
+        Expression::Name(WrittenName(word)) if is_clause(word) => {
+            error.hint(format!("`{word}` is written without a dash"))
+        }
+        _ => error,
+    }
 }
 
 #[cfg(test)]

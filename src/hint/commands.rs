@@ -4,7 +4,7 @@ use crate::kernel::PageFlags;
 use crate::kernel::words::Worded;
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::parser::short;
-use crate::lang::{Expected, Failure, FilterField, Function, Language, RegionField, Resolved};
+use crate::lang::{Expected, Failure, FilterField, Function, Language, RegionField, Resolved, near};
 
 /// Commands whose argument is a value.
 const TAKE_VALUES: [&str; 5] = ["print", "output", "assert", "if", "while"];
@@ -25,6 +25,9 @@ const LETTERS_ALONE: &[(&str, &str)] = &[
 const ALONE: &[(&str, &str)] = &[
     ("print", "the last value is $: `print $`"),
     ("telescope", "for the stack: `telescope $sp`"),
+    ("assert", "it tests a condition, as in `assert swapped(heap) == 0`"),
+    ("if", "a condition follows, as in `if swapped(heap) > 0`"),
+    ("while", "a condition follows, as in `while swapped(heap) > 0`"),
     ("info", "`help info` lists them"),
 ];
 
@@ -84,8 +87,21 @@ fn for_a_range(command: &str) -> Option<(&'static str, &'static str)> {
 pub(super) fn range_for_address(failed: &Failure<'_>) -> Option<String> {
     let command = failed.command()?;
     let (clause, answer) = for_a_range(command)?;
-    if !matches!(failed.token()?.text, "," | "..") {
-        return None;
+    let token = failed.token()?;
+    if !matches!(token.text, "," | "..") {
+        let is_another = match token.kind {
+            TokenKind::Number(_) | TokenKind::Variable => true,
+            TokenKind::Name => {
+                let is_begun = failed.words().iter().any(|word| word.starts_with(token.text));
+                !is_begun && near(token.text, failed.words()).is_empty()
+            }
+            _ => false,
+        };
+        let is_one =
+            |first: &&Token<'_>| matches!(first.kind, TokenKind::Number(_) | TokenKind::Name | TokenKind::Variable);
+        let is_alone = is_another && failed.tokens.len() == 3 && failed.position == 2;
+        let first = failed.before().filter(|_| is_alone).filter(is_one)?;
+        return Some(format!("one address at a time: `{command} {}`", first.text));
     }
     let is_behind = |token: &&Token<'_>| {
         ["where", "by", "limit", "top", "full"].contains(&token.text)

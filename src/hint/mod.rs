@@ -68,7 +68,6 @@ const FOR_WORDS: &[Hint] = &[
     hint("a command that is called", commands::called, "exit()", "write it without parentheses: `exit`"),
     hint("a prompt", slips::pasted_prompt, "(gdb) p &x", "leave the prompt out: `p &x`"),
     hint("a misspelt option", options::misspelt, "x --falt $sp", "did you mean `x --fault $sp`?"),
-    hint("a clause with minus signs", options::misspelt, "walk heap --lmit 5", "did you mean `walk heap limit 5`?"),
     hint("a unit after a space", numbers::size_with_unit, "walk buf, +8 MiB", "leave the space out: `8M`"),
     hint("a name with a colon", names::name_with_colon, "walk memfd:ring", "put a name with a colon in 'single quotes': `'memfd:ring'`"),
     hint("a range of maps", slips::maps_range, "walk 7ffff7dc0000-7ffff7de8000", "write a range as A..B: `walk 0x7ffff7dc0000..0x7ffff7de8000`"),
@@ -82,7 +81,6 @@ const FOR_WORDS: &[Hint] = &[
     hint("a variable without $", commands::variable_of_foreach, "foreach i in 1, 2", "a variable begins with $: `foreach $i in …`"),
     hint("values without commas", commands::values_of_foreach, "foreach $i in 1 2 3", "put commas between the values: `foreach $i in 1, 2, 3`"),
     hint("a process to compare", commands::process_of_compare, "compare bash", "write the name of a process as a text: `compare \"bash\"`"),
-    hint("a child to compare", commands::process_of_compare, "compare child", "`compare children` compares with each child"),
     hint("an operator with =", commands::compound_assignment, "set $i += 1", "write it out: `set $i = $i + 1`"),
     hint("a variable of pmdb", commands::fixed_variable, "set $_ = 5", "pmdb sets `$_` itself: choose another name, as in `set $x = 5`"),
     hint("a limit of find", commands::limit_of_find, "find all, \"x\" limit 5", "the count follows a slash: `find/5 all, \"x\"`"),
@@ -94,7 +92,7 @@ const FOR_WORDS: &[Hint] = &[
     hint("an option of other commands", options::of_others, "walk heap --overwrite", "commands with this option: `capture FILE --overwrite`, `export core FILE --overwrite`, `snapshot NAME to FILE --overwrite`"),
     hint("a part of a snapshot", commands::missing_in, "snapshot before heap", "to limit a snapshot to a range: `snapshot NAME in heap`"),
     hint("a time without its word", commands::time_of_watch, "watch heap 5s", "`watch RANGE every 5s` sets the time between samples, and `watch RANGE for 5s` the whole time"),
-    hint("a name that needs quotes", names::quotes_around, "walk shapes::area(int)", "put a name with such characters in 'single quotes': `'shapes::area(int)'`"),
+    hint("a name that needs quotes", names::quotes_around, "info address <A as B<u8>>::make", "put a name with such characters in 'single quotes': `'<A as B<u8>>::make'`"),
     hint("a path without quotes", names::path_without_quotes, "walk /usr/lib/libc.so.6", "put a path in 'single quotes': `'/usr/lib/libc.so.6'`"),
     hint("else if", words::else_if, "else if 1", "write `else` on its own line, and then an `if` with its own `end`"),
     hint("a file without its folder", words::file_without_folder, "map > x.svg", "the path of a file begins with / ./ ../ ~/ or a quote: `> ./x.svg`"),
@@ -104,13 +102,13 @@ const FOR_WORDS: &[Hint] = &[
     hint("a lone !", words::lone_shell, "!", "as in `!ls`"),
     hint("a unit that there is not", words::unit_behind_number, "walk buf, +8 bytes", "write sizes with K M G T, or p for pages; times with ms s m h"),
     hint("an operator as a name", words::operator_as_name, "print and", "`and` is an operator; put a symbol of that name in 'single quotes'"),
-    hint("the title of a column", words::title_or_fact, "walk heap by pfn", "`pfn` is another one for each page: `by run` shows consecutive frames"),
+    hint("a fact as a key", words::fact_as_key, "walk heap by pfn", "`pfn` is another one for each page: `by run` shows consecutive frames"),
     hint("a word in a filter of pages", words::word_in_page_filter, "walk heap where resident", "did you mean `present`?"),
     hint("a word in a filter of regions", words::word_in_region_filter, "regions where dirty", "`dirty` is a field of pages: `walk all where dirty …`"),
     hint("a text without quotes", words::text_without_quotes, "printf hello", "put the text in quotes: `\"hello\"`"),
     hint("a word with a typing error", words::near_word, "wlak heap", "did you mean `walk`?"),
     hint("a symbol in a filter", words::symbol_in_filter, "walk heap where main", "in a filter, bare words are fields (`help filters`); a symbol of this name is `&main`"),
-    hint("a sum to wait for", words::sum_until, "watch heap until rss > 1G", "`until rss(RANGE) > 1G` compares bytes"),
+    hint("a sum to wait for", words::sum_until, "watch heap until present > 1G", "`until rss(RANGE) > 1G` compares bytes"),
     hint("= for ==", words::single_equals, "walk heap where pfn = 1", "write a test for equality as `==`"),
     hint("a number for a command", words::number_as_command, "812", "`attach 812` attaches to a process, and `translate 812` translates an address"),
     hint("a sign between conditions", words::sign_in_filter, "walk heap where dirty & present", "join conditions with `and`, `or`"),
@@ -125,6 +123,16 @@ const FOR_WORDS: &[Hint] = &[
 /// All of them.
 pub fn all() -> impl Iterator<Item = &'static Hint> {
     [FOR_FAULTS, FOR_ENDS, FOR_WORDS].into_iter().flatten()
+}
+
+/// The first that knows what was meant, and what is said about this line.
+pub(crate) fn of(failed: &Failure<'_>) -> Option<(&'static Hint, String)> {
+    let hints = match (&failed.fault, failed.is_incomplete()) {
+        (Some(_), _) => FOR_FAULTS,
+        (None, true) => FOR_ENDS,
+        (None, false) => FOR_WORDS,
+    };
+    hints.iter().find_map(|hint| Some((hint, (hint.find)(failed)?)))
 }
 
 /// The hint of the command's own parser.
@@ -142,12 +150,7 @@ impl Advice for Hints {
     }
 
     fn hint(&self, failed: &Failure<'_>, error: &mut SyntaxError) {
-        let hints = match (&failed.fault, failed.is_incomplete()) {
-            (Some(_), _) => FOR_FAULTS,
-            (None, true) => FOR_ENDS,
-            (None, false) => FOR_WORDS,
-        };
-        error.hint = hints.iter().find_map(|hint| (hint.find)(failed)).or(error.hint.take());
+        error.hint = of(failed).map(|(_, hint)| hint).or(error.hint.take());
         error.pasted = pasted::shown(failed, error).map(Box::new);
         error.hint.take_if(|_| error.pasted.is_some());
     }

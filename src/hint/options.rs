@@ -1,7 +1,7 @@
 //! Hints for options at a place where they cannot stand.
 
 use crate::lang::lexer::{OPTIONS, Token, TokenKind, is_blank};
-use crate::lang::{Failure, near};
+use crate::lang::{Failure, Span, near};
 
 /// Options stand among the first words of a command.
 const FARTHEST: usize = 8;
@@ -21,21 +21,27 @@ fn option<'a>(failed: &Failure<'a>) -> Option<&'a Token<'a>> {
 /// `capture --overwrite FILE`: an option that the command takes at another place.
 pub(super) fn elsewhere(failed: &Failure<'_>) -> Option<String> {
     let option = option(failed)?;
+    let line = moved(failed, option.at, option.text)?;
+    Some(format!("move the option: `{line}`"))
+}
+
+/// The line with `option` at another place than at `at`, where the command takes it.
+fn moved(failed: &Failure<'_>, at: Span, option: &str) -> Option<String> {
     let text = |from: usize, to: usize| Some(failed.line.get(from..to)?.trim());
-    let (start, end) = (option.at.start, failed.line.len());
+    let (start, end) = (at.start, failed.line.len());
     let mut lines = failed.tokens.iter().take(FARTHEST).filter_map(|token| {
         let place = token.at.end;
         // Not into a path.
         failed.line.get(place..)?.chars().next().is_none_or(is_blank).then_some(())?;
         let line = if place <= start {
-            [text(0, place)?, option.text, text(place, start)?, text(option.at.end, end)?]
+            [text(0, place)?, option, text(place, start)?, text(at.end, end)?]
         } else {
-            [text(0, start)?, text(option.at.end, place)?, option.text, text(place, end)?]
+            [text(0, start)?, text(at.end, place)?, option, text(place, end)?]
         };
-        let line = line.join(" ");
+        let line = line.join(" ").trim_end().to_owned();
         failed.language.accepts(&line).then_some(line)
     });
-    lines.next().map(|line| format!("move the option: `{}`", line.trim_end()))
+    lines.next()
 }
 
 /// `walk --overwrite heap`: an option that only other commands take.
@@ -61,9 +67,10 @@ pub(super) fn misspelt(failed: &Failure<'_>) -> Option<String> {
     let (at, name) = typed?;
     let (before, behind) = (failed.line.get(..at.start)?, failed.line.get(at.end..)?);
     let options = near(&format!("--{name}"), OPTIONS);
+    let elsewhere = options.iter().find_map(|option| moved(failed, at, option));
     let words = failed.words().into_iter().filter(|word| *word == name).chain(near(name, failed.words()));
     let mut lines = options.into_iter().chain(words).map(|word| format!("{before}{word}{behind}"));
-    let line = lines.find(|line| failed.language.accepts(line))?;
+    let line = lines.find(|line| failed.language.accepts(line)).or(elsewhere)?;
     Some(format!("did you mean `{}`?", line.trim()))
 }
 

@@ -5,7 +5,6 @@ use super::numbers::{is_unit, suffixes};
 use crate::kernel::status::LARGEST_PID;
 use crate::kernel::words::Worded;
 use crate::kernel::{Key, PageFlags, State};
-use crate::lang::field::word_of_title;
 use crate::lang::lexer::TokenKind;
 use crate::lang::parser::short;
 use crate::lang::{
@@ -79,17 +78,11 @@ pub(super) fn operator_as_name(failed: &Failure<'_>) -> Option<String> {
     Some(format!("`{word}` is an operator; put a symbol of that name in 'single quotes'"))
 }
 
-/// The title of a column in the place of a field, or a fact in the place of a key.
-pub(super) fn title_or_fact(failed: &Failure<'_>) -> Option<String> {
-    let word = word(failed)?;
-    let subject = subject_of_filter(failed);
-    let field = word_of_title(word);
-    if let Some(field) = field.filter(|field| subject == Some(FilterSubject::Page) || failed.words().contains(field)) {
-        return Some(format!("did you mean `{field}`?"));
-    }
+/// A fact in the place of a key.
+pub(super) fn fact_as_key(failed: &Failure<'_>) -> Option<String> {
+    let word = word(failed).filter(|word| PageField::from_name(word).is_some())?;
     let takes_runs = |one: &Expected| matches!(one, Expected::Key(keys) if keys.takes(Key::Run));
-    let is_fact = PageField::from_name(word).is_some() || field.is_some();
-    (subject.is_none() && is_fact && failed.expected.iter().any(takes_runs))
+    (subject_of_filter(failed).is_none() && failed.expected.iter().any(takes_runs))
         .then(|| format!("`{word}` is another one for each page: `by run` shows consecutive frames"))
 }
 

@@ -25,11 +25,9 @@ pub enum ValueType {
 pub struct FactWords {
     /// The word that asks for it.
     pub word: &'static str,
-    /// Words that are accepted in its place.
+    /// Words that are accepted in its place: its name in JSON, the title of a column that shows it, and others.
     pub accepted: &'static [&'static str],
-    /// Titles of columns that show it: errors lead from them to the word.
-    pub titles: &'static [&'static str],
-    /// The name of its field in JSON; empty where no record has one.
+    /// The name of its field in JSON, which is one of these words; empty where no record has one.
     pub json: &'static str,
     /// What it holds.
     pub value_type: ValueType,
@@ -66,7 +64,7 @@ macro_rules! page_facts {
     ($(
         $(#[doc = $about:literal])*
         $fact:ident = $word:literal, $json:literal, $type:ident, $key:ident, $frames:ident, $changes:ident, $need:literal
-            $(, accepted $($accepted:literal)+)? $(, titles $($title:literal)+)? $(, may_be $long:ident)?;
+            $(, accepted $($accepted:literal)+)? $(, may_be $long:ident)?;
     )*) => {
         /// Something that is known, or not known, of a page or a frame.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -84,7 +82,6 @@ macro_rules! page_facts {
                     $(PageFact::$fact => const { &FactWords {
                         word: $word,
                         accepted: &[$($($accepted),+)?],
-                        titles: &[$($($title),+)?],
                         json: $json,
                         value_type: ValueType::$type,
                         is_key: yes!($key),
@@ -128,7 +125,7 @@ page_facts! {
     /// In a shared region.
     Shared = "shared", "", Boolean, yes, no, no, "";
     /// The number of mappings of the frame (/proc/kpagecount).
-    MapCount = "mapcount", "map_count", Integer, yes, yes, yes, "counts", titles "maps";
+    MapCount = "mapcount", "map_count", Integer, yes, yes, yes, "counts", accepted "map_count" "maps";
     /// The number of references to the folio of the frame: a pin of a page that is no large folio is 1024.
     RefCount = "refcount", "", Integer, yes, yes, no, "kcore";
     /// Pinned, as for a device: a large folio with pins, or 1024 references that nothing else explains.
@@ -152,11 +149,11 @@ page_facts! {
     /// The name of the region, or the part after its last slash: region ~ "libc".
     Region = "region", "region", Text, no, no, no, "";
     /// The page frame number.
-    Pfn = "pfn", "pfn", Integer, no, yes, no, "frames", titles "frame";
+    Pfn = "pfn", "pfn", Integer, no, yes, no, "frames", accepted "frame";
     /// The physical address of the page.
-    Phys = "phys", "physical", Integer, no, yes, no, "frames", titles "physical";
+    Phys = "phys", "physical", Integer, no, yes, no, "frames", accepted "physical";
     /// The virtual address of the page.
-    Address = "address", "address", Integer, no, no, no, "", titles "start";
+    Address = "address", "address", Integer, no, no, no, "", accepted "start";
 }
 
 /// A word about pages: a fact, or whether a page has one state, kind or flag.
@@ -323,9 +320,10 @@ mod tests {
         let mut words = std::collections::BTreeSet::new();
         for fact in PageFact::ALL {
             let row = fact.row();
-            for word in [row.word].iter().chain(row.accepted).chain(row.titles) {
+            for word in [row.word].iter().chain(row.accepted) {
                 assert!(words.insert(*word), "{word}");
             }
+            assert!(row.json.is_empty() || row.json == row.word || row.accepted.contains(&row.json), "{}", row.word);
             assert!(!row.about.is_empty(), "{}", row.word);
         }
         assert!(FLAG_WORDS.iter().all(|flag| flag.known_name().is_some()));

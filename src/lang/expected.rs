@@ -4,6 +4,7 @@ use super::expression::{ChangeFunction, Function};
 use super::field::{FilterField, FilterSubject, PageField, RegionField, ValueType};
 use super::field::{KeyFacts, TakenKeys};
 use super::syntax::{Format, Unit};
+use crate::kernel::Key;
 use crate::kernel::words::Worded;
 
 /// Something that could stand at a place.
@@ -67,8 +68,12 @@ pub enum Expected {
     Cgroup,
     /// A process, its name as a text.
     NamedProcess,
+    /// The name of a process as a text.
+    ProcessName,
     /// The path of a file.
     File,
+    /// The path of a command file, or `:NAME` of a built-in one.
+    Script,
     /// A topic of the help.
     Topic,
     /// A regular expression.
@@ -136,7 +141,9 @@ impl Expected {
             Expected::Process => "a PID or the name of a process".into(),
             Expected::Cgroup => "the path of a cgroup".into(),
             Expected::NamedProcess => "a process (PID or \"name\")".into(),
+            Expected::ProcessName => "the \"name\" of a process".into(),
             Expected::File => "a file".into(),
+            Expected::Script => "a command file".into(),
             Expected::Topic => "a topic".into(),
             Expected::Regex => "a regular expression".into(),
             Expected::RegionName => "a part of a region's name".into(),
@@ -150,7 +157,7 @@ impl Expected {
     /// The plain words that may stand here, as far as they do not depend on a target.
     pub(super) fn words(self) -> Vec<&'static str> {
         fn names<F: FilterField>(wanted: impl Fn(F) -> bool) -> impl Iterator<Item = &'static str> {
-            F::all().filter(move |field| wanted(*field)).flat_map(F::names)
+            F::all().filter(move |field| wanted(*field)).map(F::name)
         }
         fn functions() -> impl Iterator<Item = &'static str> {
             Function::words().chain(ChangeFunction::words())
@@ -163,7 +170,7 @@ impl Expected {
             Expected::Layout => Format::words().chain(Unit::words()).collect(),
             Expected::Expression => functions().collect(),
             Expected::PageField => names(|_: PageField| true).chain(["not", "flags"]).collect(),
-            Expected::Key(keys) => keys.words().collect(),
+            Expected::Key(keys) => keys.all().map(Key::word).collect(),
             Expected::RegionField => names(|_: RegionField| true).chain(["not"]).collect(),
             Expected::PageQuantity => names(PageField::is_integer).chain(functions()).collect(),
             Expected::RegionQuantity => names(RegionField::is_integer).chain(functions()).collect(),

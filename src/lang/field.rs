@@ -108,12 +108,6 @@ impl FilterField for PageField {
     }
 }
 
-/// The word for what a column of a table of pages shows.
-pub fn word_of_title(title: &str) -> Option<&'static str> {
-    let fact = PageFact::ALL.iter().find(|fact| fact.row().titles.contains(&title))?;
-    Some(fact.row().word)
-}
-
 macro_rules! region_fields {
     (
         $(#[$about:meta])*

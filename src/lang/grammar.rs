@@ -238,7 +238,7 @@ mod tests {
             ),
             (
                 "set",
-                "set ($NAME = EXPRESSION | json|kernel records|pagination|perf maps|scan|shell errors|trace commands|logging enabled|logging overwrite|logging redirect (on | off) | height|width|history size N | color auto|always|never | style auto|dark|light | editing auto|emacs|vi | pager auto|ask|program | logging (on | off | file FILE))",
+                "set ($NAME = EXPRESSION | json|kernel records|pagination|perf maps|scan|shell errors|trace commands|logging enabled|logging overwrite|logging redirect (on | off) | history size N | (height | width) (N | auto | unlimited) | color auto|always|never | style auto|dark|light | editing auto|emacs|vi | pager auto|ask|program | logging (on | off | file FILE))",
             ),
             (
                 "show",

@@ -40,7 +40,7 @@ pub use field::{KeyFacts, TakenKeys, WrittenKey};
 pub use foreign::{ForeignName, is_name_of_process, spelling, spelling_anywhere};
 pub use lexer::{escape, joined_rows};
 pub use parser::{Advice, Failure, Fault, Language, OtherMeaning, OtherWords, Syntax};
-pub use setting::{ColorChoice, Editing, PagerChoice, Setting, SettingValue, Settings, StyleChoice};
+pub use setting::{ColorChoice, Editing, PagerChoice, ScreenSize, Setting, SettingValue, Settings, StyleChoice};
 pub use syntax::*;
 
 impl Language {

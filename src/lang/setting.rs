@@ -3,6 +3,7 @@
 use super::parser::{Failed, Parsed, Tokens, number, one_of, word};
 use crate::kernel::words::{Worded, worded};
 use nom::Parser;
+use nom::branch::alt;
 use nom::combinator::{cut, map};
 use std::fmt::{self, Display, Formatter};
 
@@ -98,6 +99,34 @@ impl SettingType for u64 {
     }
 }
 
+/// Rows or columns of the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScreenSize {
+    /// As the terminal reports.
+    Auto,
+    /// No limit: 0, as in gdb.
+    Unlimited,
+    /// So many.
+    Of(u64),
+}
+
+impl SettingType for ScreenSize {
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        let number = map(number, |number| if number == 0 { ScreenSize::Unlimited } else { ScreenSize::Of(number) });
+        let words = [("auto", ScreenSize::Auto), ("unlimited", ScreenSize::Unlimited)];
+        let [auto, unlimited] = words.map(|(name, size)| map(word(name), move |_| size));
+        alt((auto, unlimited, number)).parse(input)
+    }
+
+    fn write(self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            ScreenSize::Auto => f.write_str("auto"),
+            ScreenSize::Unlimited => f.write_str("unlimited"),
+            ScreenSize::Of(number) => write!(f, "{number}"),
+        }
+    }
+}
+
 macro_rules! settings {
     ($($setting:ident $field:ident: $type:ident = $first:expr, $name:literal, $doc:literal;)*) => {
         /// A setting, by name.
@@ -190,8 +219,8 @@ settings! {
         "color", "colours in the output: auto, always or never";
     Editing editing: Editing = Editing::Auto,
         "editing", "keys that edit a line: emacs, vi or auto (as in ~/.inputrc)";
-    Height height: u64 = 0,
-        "height", "rows of a screen for the pager; 0: as the terminal reports";
+    Height height: ScreenSize = ScreenSize::Auto,
+        "height", "rows of a screen for the pager: a number, auto (as the terminal reports) or 0 (unlimited)";
     HistorySize history_size: u64 = 10_000,
         "history size", "number of input lines that are kept";
     Json json: bool = false,
@@ -218,8 +247,8 @@ settings! {
         "style", "terminal background: auto, dark or light";
     TraceCommands trace_commands: bool = false,
         "trace commands", "print each command before its output; at a prompt, pause after it";
-    Width width: u64 = 0,
-        "width", "columns of a line, in pipes and files too; 0: as the terminal reports, and no limit elsewhere";
+    Width width: ScreenSize = ScreenSize::Auto,
+        "width", "columns of a line, in pipes and files too: a number, auto (those of a terminal, otherwise unlimited) or 0 (unlimited)";
 }
 
 /// Parses the name of a setting.

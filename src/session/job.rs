@@ -257,7 +257,9 @@ impl Session {
         let Some(remark) = shell::remark(status) else {
             return LineOutcome::Done;
         };
-        let operator = Some(input.text).filter(|_| status.code() == Some(shell::NOT_FOUND)).and_then(as_operator);
+        // The shell has said what it did not find.
+        let is_missing = status.code() == Some(shell::NOT_FOUND);
+        let operator = Some(input.text).filter(|_| is_missing).and_then(as_operator);
         if self.is_at_the_prompt() || !self.state.settings.shell_errors || shell::lost_its_reader(status) {
             self.note(match operator {
                 Some(hint) => format!("{remark}; {hint}"),
@@ -265,7 +267,8 @@ impl Session {
             });
             return LineOutcome::Done;
         }
-        let hint = operator.or_else(|| Some("`set shell errors off` makes it a remark".to_owned()));
+        let remedy = (!is_missing).then(|| "`set shell errors off` makes it a remark".to_owned());
+        let hint = operator.or(remedy);
         let report = input.about_line(remark);
         self.fail(ErrorReport { hint, code: ErrorCode::Shell, ..report })
     }

@@ -7,6 +7,7 @@ use super::lines::{self, BinaryLine, LineReader, NoLine};
 use super::outcome::{Input, LineOutcome, LineTally, words};
 use super::pager;
 use crate::command::LANGUAGE;
+pub use crate::command::SCRIPTS;
 use crate::kernel::Name;
 use crate::lang::script::{BlockFault, Builder, Node, ScriptStatement, first_word};
 use crate::lang::{Span, SyntaxError};
@@ -285,19 +286,6 @@ impl lines::BinaryLine {
         ErrorReport { place: Some(place), code: ErrorCode::Syntax, ..ErrorReport::of(self.message) }
     }
 }
-
-/// Name and text, in the order of `--list-scripts`. `-x :NAME` runs one.
-pub static SCRIPTS: &[(&str, &str)] = &[
-    ("dma", include_str!("../../scripts/dma.pmdb")),
-    ("fork-cost", include_str!("../../scripts/fork-cost.pmdb")),
-    ("guard-stacks", include_str!("../../scripts/guard-stacks.pmdb")),
-    ("hugepages", include_str!("../../scripts/hugepages.pmdb")),
-    ("leak", include_str!("../../scripts/leak.pmdb")),
-    ("oom", include_str!("../../scripts/oom.pmdb")),
-    ("same-page", include_str!("../../scripts/same-page.pmdb")),
-    ("swapped", include_str!("../../scripts/swapped.pmdb")),
-    ("tour", include_str!("../../scripts/tour.pmdb")),
-];
 
 /// Opens a command file. Of those beside the init file, only what the user or root has written is run.
 pub(super) fn open(path: &Path, name: &Name) -> Result<OwnedFd, String> {

@@ -136,6 +136,7 @@ fn standard_error() -> io::Result<OwnedFd> {
 pub fn remark(status: ExitStatus) -> Option<String> {
     match (status.code(), status.signal()) {
         (Some(0), _) => None,
+        (Some(NOT_FOUND), _) => Some("the shell has not found the command".to_owned()),
         (Some(code), _) => Some(format!("the shell command ended with status {code}")),
         (None, Some(signal)) => {
             let name = signal_hook::low_level::signal_name(signal);

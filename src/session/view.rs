@@ -6,7 +6,7 @@ use super::outcome::words;
 use super::shell::{LogWriter, OpenLog, ShellPermit};
 use crate::command::{self, expand_home};
 use crate::eval;
-use crate::lang::{ColorChoice, Output, PagerChoice, ParsedCommand, Spanned};
+use crate::lang::{ColorChoice, Output, PagerChoice, ParsedCommand, ScreenSize, Spanned};
 use crate::render::{self, Background, Renderer, Svg, Theme};
 use crate::report::{ErrorCode, ErrorReport};
 use std::io::{self, IsTerminal};
@@ -85,10 +85,10 @@ impl Session {
     /// A text renderer for the width of the terminal or of the setting, and for the characters that the terminal shows.
     /// A remark comes once a session where all its answers go, and otherwise once in each answer.
     fn text(&self, theme: Theme, is_terminal: bool, is_shared: bool) -> Box<dyn Renderer> {
-        let is_set = self.state().settings.width > 0;
+        let is_set = self.state().settings.width != ScreenSize::Auto;
         let mut text = render::Text::new(theme, if is_set || is_terminal { self.width() } else { None });
         let can_go_up = is_terminal && !matches!(variable("TERM").as_deref(), None | Some("" | "dumb"));
-        if can_go_up && let Some(height) = self.height() {
+        if can_go_up && let Some(height) = self.height().or_else(|| Some(screen_size()?.0)) {
             text = text.in_place(height);
         }
         // What goes to the same place is read together.
@@ -124,18 +124,12 @@ impl Session {
 
     /// The rows of the screen, from the setting or the terminal.
     fn height(&self) -> Option<usize> {
-        match count(self.state().settings.height) {
-            0 => screen_size().map(|(rows, _)| rows),
-            height => Some(height),
-        }
+        sized(self.state().settings.height, || screen_size().map(|(rows, _)| rows))
     }
 
     /// The columns of a line, from the setting or the terminal.
     pub fn width(&self) -> Option<usize> {
-        match count(self.state().settings.width) {
-            0 => screen_size().map(|(_, columns)| columns),
-            width => Some(width),
-        }
+        sized(self.state().settings.width, || screen_size().map(|(_, columns)| columns))
     }
 }
 
@@ -277,8 +271,16 @@ impl Session {
             Some(identity) => format!("{} ({}): {line}", identity.name, identity.pid),
             None => line.to_owned(),
         };
-        let columns = usize::try_from(self.state().settings.width).ok();
-        let columns = columns.filter(|columns| *columns > 0);
+        let columns = sized(self.state().settings.width, || None);
         Ok(Some(Box::new(Svg::new(title, columns))))
+    }
+}
+
+/// A size as it is set, or as the terminal reports it; `None` without a limit.
+fn sized(setting: ScreenSize, reported: impl FnOnce() -> Option<usize>) -> Option<usize> {
+    match setting {
+        ScreenSize::Auto => reported(),
+        ScreenSize::Unlimited => None,
+        ScreenSize::Of(size) => Some(count(size)),
     }
 }

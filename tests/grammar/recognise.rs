@@ -147,7 +147,8 @@ fn matches(terminal: &Symbol, token: &Token) -> bool {
         Symbol::Token(rule, but) => token.rule.as_deref() == Some(rule) && !but.contains(&token.text),
         Symbol::AnyToken(but) => {
             let rule = token.rule.as_deref();
-            !matches!(rule, Some("PIPE" | "REDIRECT" | "COMMENT" | "NEWLINE")) && !but.contains(&token.text)
+            let is_out = |out: &String| *out == token.text || Some(out.as_str()) == rule;
+            !matches!(rule, Some("PIPE" | "REDIRECT" | "COMMENT" | "NEWLINE")) && !but.iter().any(is_out)
         }
         Symbol::Word(spellings) => spellings.contains(&token.text),
         Symbol::Nonterminal(_) | Symbol::Glue | Symbol::NotBefore(_) => false,
@@ -189,6 +190,7 @@ impl Builder<'_> {
                 };
                 let words = without.iter().map(|node| match node {
                     Node::Literal(text) => text.clone(),
+                    Node::Rule(token) if is_token(token) => token.clone(),
                     other => panic!("a rule leaves words out: {other:?}"),
                 });
                 let words = words.collect();

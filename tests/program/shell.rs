@@ -25,8 +25,11 @@ fn a_bar_that_was_meant_as_an_operator_needs_parentheses() {
     let home = Home::new();
     let run = home.run(&["-batch", "-ex", "print 5 & 3 | 8"]);
     run.failed(6, "`|` begins a shell command; as an operator it needs parentheses: `print (5 & 3 | 8)`\n");
-    for line in ["print 5 | /nowhere/8", "print 5 | exit 3"] {
-        home.run(&["-batch", "-ex", line]).failed(6, "`set shell errors off` makes it a remark\n");
+    for (line, said) in [
+        ("print 5 | /nowhere/8", "error: the shell has not found the command\n"),
+        ("print 5 | exit 3", "`set shell errors off` makes it a remark\n"),
+    ] {
+        home.run(&["-batch", "-ex", line]).failed(6, said);
     }
 }
 

@@ -60,6 +60,7 @@ pub(in crate::command) enum Member {
 
 /// `children`, `of MEMBER, …`, `"NAME"`, `cgroup PATH`
 pub(in crate::command) fn family(input: Tokens<'_>) -> Parsed<'_, FamilyOf> {
+    input.expect(Expected::ProcessName);
     let children = map(word("children"), |_| FamilyOf::Children);
     let members = map(preceded(word("of"), with_commas(member)), FamilyOf::Members);
     let named = map(text, FamilyOf::Named);

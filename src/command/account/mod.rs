@@ -329,6 +329,13 @@ row. Without frame numbers the sum of Pss is shown: it is exact if no other proc
             }
             return family.run(by, (heaps, self.is_full), cut, context);
         }
+        if let Some(AccountOf::Range(Spanned { node: Range::Expression(Expression::Text(_)), .. })) = &self.of {
+            let message = match &self.by {
+                Some(key) => format!("processes of one name cannot be grouped by `{key}`"),
+                None => "a capture is compared with one process".to_owned(),
+            };
+            return Err(Error::refused(message, "attach to one of them, and leave the name out"));
+        }
         if let Some(file) = &self.file {
             return self.run_change(file, cut, context);
         }

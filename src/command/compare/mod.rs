@@ -61,6 +61,12 @@ pub enum OtherProcess {
     Children,
 }
 
+/// `process`
+fn other_process(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
+    input.expect(Expected::NamedProcess);
+    alt((place, text)).parse(input)
+}
+
 impl Command for Compare {
     const RECORDS: &'static [Shape] = records::RECORDS;
 
@@ -127,11 +133,9 @@ Needs frame numbers (CAP_SYS_ADMIN).",
     }
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
-        input.expect(Expected::NamedProcess);
         let children = map(word("children"), |_| OtherProcess::Children);
-        let process = |input| alt((place, text)).parse(input);
-        let processes =
-            (process, many(preceded(opt(mark(",")), process))).map(|(first, more)| [vec![first], more].concat());
+        let processes = (other_process, many(preceded(opt(mark(",")), other_process)))
+            .map(|(first, more)| [vec![first], more].concat());
         let processes = map(processes, OtherProcess::Processes);
         let (mut input, with) = alt((children, processes)).parse(input)?;
         let (mut in_, mut by, mut cut, mut every, mut duration, mut until) = (None, None, None, None, None, None);

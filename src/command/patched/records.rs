@@ -38,7 +38,7 @@ record! {
 
     /// The totals of `patched`.
     #[derive(Default)]
-    pub struct PatchedSummary as "patched-summary" with why if noted {
+    pub struct PatchedSummary as "patched-summary" with why {
         /// Pages that are private copies of pages of files.
         private_copies: u64,
         /// Private copies and replaced pages that are the same as in the file.

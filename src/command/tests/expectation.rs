@@ -1,8 +1,10 @@
 //! What could stand at the cursor.
 
-use crate::command::LANGUAGE;
+use crate::command::{self, LANGUAGE};
 use crate::lang::Expected;
 use crate::lang::complete::Expectation;
+use crate::process;
+use crate::state::DebugState;
 
 fn at_end(line: &str) -> Expectation {
     LANGUAGE.expectation(line, line.len())
@@ -84,8 +86,8 @@ fn a_word_of_another_program_is_completed_as_a_command() {
 
 #[test]
 fn raw_text_and_files_begin_where_they_begin() {
-    assert_eq!(at_end("source ~/a"), Expectation { start: 7, kinds: vec![Expected::File], quote: None });
-    assert_eq!(at_end("source "), Expectation { start: 7, kinds: vec![Expected::File], quote: None });
+    assert_eq!(at_end("source ~/a"), Expectation { start: 7, kinds: vec![Expected::Script], quote: None });
+    assert_eq!(at_end("source "), Expectation { start: 7, kinds: vec![Expected::Script], quote: None });
     assert_eq!(at_end("walk heap > /tm"), Expectation { start: 12, kinds: vec![Expected::File], quote: None });
     assert_eq!(at_end("attach fire"), Expectation { start: 7, kinds: vec![Expected::Process], quote: None });
     assert_eq!(kinds("walk heap | gr"), [Expected::ShellCommand]);
@@ -125,4 +127,40 @@ fn an_open_quote_or_bracket_is_what_is_typed() {
 fn nothing_is_expected_behind_an_error() {
     assert_eq!(kinds("walk 1 2 "), []);
     assert_eq!(kinds("nonsense "), []);
+}
+
+/// What Tab would offer, without a process.
+fn offers(line: &str) -> Vec<String> {
+    let state = DebugState::new(process::machine());
+    command::complete(&state, line, line.len(), command::BETWEEN_KEYS).1.into_iter().map(|offer| offer.typed).collect()
+}
+
+#[test]
+fn names_of_processes_are_offered_as_each_command_takes_them() {
+    let own = std::fs::read_to_string("/proc/self/comm").expect("the name of this process");
+    let (own, begun) = (own.trim_end(), &own[..4]);
+    for (before, typed) in [
+        ("account ", format!("\"{begun}")),
+        ("account ", begun.to_owned()),
+        ("heap ", format!("\"{begun}")),
+        ("account of ", begun.to_owned()),
+        ("account of 1, ", begun.to_owned()),
+        ("compare ", begun.to_owned()),
+        ("compare ", format!("\"{begun}")),
+        ("compare 1, ", format!("\"{begun}")),
+        ("attach ", begun.to_owned()),
+    ] {
+        let offers = offers(&format!("{before}{typed}"));
+        let offer = offers.iter().find(|offer| offer.trim_matches(['\'', '"']) == own);
+        let offer = offer.unwrap_or_else(|| panic!("{before}{typed}: {offers:?}"));
+        assert!(LANGUAGE.parse_line(&format!("{before}{offer}")).is_ok(), "{before}{offer}");
+    }
+}
+
+#[test]
+fn topics_and_built_in_command_files_are_offered() {
+    assert_eq!(offers("help su"), ["summary"]);
+    assert!(offers("help to").contains(&"topics".to_owned()));
+    assert_eq!(offers("source :t"), [":tour"]);
+    assert!(offers("source ").contains(&":dma".to_owned()));
 }

@@ -1,8 +1,10 @@
 //! The language from the outside; `tests/grammar` holds it to `grammar/` sentence by sentence.
 
+use super::{Kept, attached, run_line};
 use crate::command::LANGUAGE;
 use crate::hint;
 use crate::lang::{Output, ParsedCommand, ParsedLine, SyntaxError};
+use crate::process::fake::{World, region};
 use crate::sample::sample;
 use std::rc::Rc;
 
@@ -92,8 +94,6 @@ fn newcomers_get_the_way_out() {
         ("assert count *(&ring+16), +64K where mlocked == 16", "`assert count(RANGE where swapped) == 0`"),
         ("assert pages(heap where mlocked) == 16", "`count(RANGE where FILTER)`"),
         ("snapshot b with content of *thp, +4M", "`snapshot NAME in *thp, +4M`"),
-        ("walk all by maps", "did you mean `mapcount`?"),
-        ("walk all where frame > 1", "did you mean `pfn`?"),
         ("walk buffer, -4K", "`walk buffer-4K..buffer`"),
         ("walk pfn:0x1000..pfn:0x1010 where anon", "`flags(anon)`"),
         ("set pager off", "set pagination off"),
@@ -209,4 +209,20 @@ fn options_at_another_place() {
         assert!(hint.as_ref().is_some_and(|hint| hint.contains("`capture FILE --overwrite`")), "{line}: {hint:?}");
     }
     assert_eq!(command("capture './--overwrite'").to_string(), "capture \"./--overwrite\"");
+}
+
+#[test]
+fn lines_that_fail_when_they_run_name_the_slip() {
+    let mut state = attached(World::new([region(0x1000, 1)]).target().1);
+    for (line, said) in [
+        ("account -full", "`full` is written without a dash"),
+        ("account \"x\" by heap", "processes of one name cannot be grouped by `heap`"),
+        ("decode phys:0x1000", "`flags phys:0x1000` explains the frame"),
+        ("help walk foo", "the help of `walk` has no `foo`"),
+        ("quit x", "an exit status is a number from 0 to 255"),
+    ] {
+        let mut sink = Kept { records: Vec::new(), stop_at: usize::MAX };
+        let error = run_line(&mut state, line, None, &mut sink).expect_err(line);
+        assert!(format!("{error:?}").contains(said), "{line}: {error:?}");
+    }
 }

@@ -3,8 +3,10 @@
 mod blocks;
 mod classes;
 mod expectation;
+mod fields;
 mod functions;
 mod habits;
+mod hints;
 mod interrupts;
 mod language;
 mod memory;

@@ -139,11 +139,10 @@ pub(crate) fn raw<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spann
     }
 }
 
-/// `path`: raw text up to a blank, or one quoted token without its quotes. An option that was meant for the command is
-/// no path.
+/// `path`: raw text up to a blank, or one quoted token without its quotes. An option is no path, also a misspelt one.
 pub(crate) fn pattern<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<String>> {
     move |input| {
-        if input.first().is_some_and(|token| token.kind == TokenKind::Option) {
+        if input.first().is_some_and(|token| matches!(token.kind, TokenKind::Option | TokenKind::OtherOption)) {
             return input.fail(what);
         }
         let (tokens, behind) = up_to_blank(input);

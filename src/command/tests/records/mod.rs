@@ -364,12 +364,12 @@ fn a_walk_has_one_heading_and_says_each_reason_once() {
     assert_data_eq!(
         text(Some(120), &walk),
         str![[r#"
-start          end                size pages  state     kind            frame    maps  region      flags
-0x7ffff7dc0000 0x7ffff7de8000  160 KiB    40  present   file            0x1a4eac   31  libc.so.6   RUlAM
-0x7ffff7de8000 0x7ffff7de9000    4 KiB     1  present   file            hidden      ?  libc.so.6   ?
-0x7ffff7de8000 0x7ffff7de9000    4 KiB     1  present   file            hidden      ?  libc.so.6   ?
-0x7fffe0000000 0x7fffe0200000 2048 KiB   512  present   anonymous huge  0x13d400   ~1  (anonymous) UlAMabHtd
-0x555555579000 0x555555679000 1024 KiB   256  untouched anonymous       -           -  [heap]      -
+start          end                size pages  state     kind            frame    mapcount  region      flags
+0x7ffff7dc0000 0x7ffff7de8000  160 KiB    40  present   file            0x1a4eac       31  libc.so.6   RUlAM
+0x7ffff7de8000 0x7ffff7de9000    4 KiB     1  present   file            hidden          ?  libc.so.6   ?
+0x7ffff7de8000 0x7ffff7de9000    4 KiB     1  present   file            hidden          ?  libc.so.6   ?
+0x7fffe0000000 0x7fffe0200000 2048 KiB   512  present   anonymous huge  0x13d400       ~1  (anonymous) UlAMabHtd
+0x555555579000 0x555555679000 1024 KiB   256  untouched anonymous       -               -  [heap]      -
 40,512 pages, 158 MiB: 40,000 present, 2 swapped, 510 untouched; 1201 physical runs, the longest 2 MiB at 0x555555558000
 physical addresses 0xfffff000 to 0x4eb04ffff: some below 4 GiB, some not (4 zero pages left out)
 stopped early: the totals cover only the rows above

@@ -11,7 +11,7 @@ use crate::render::marks::{self, Legend, PictureCell};
 use crate::render::svg::{DrawnRegion, Svg};
 use crate::render::text::Text;
 use crate::render::text::block::{region_file_name, region_name};
-use crate::render::text::lines::Lines;
+use crate::render::text::lines::{Line, Lines};
 use crate::render::theme::{Role, columns};
 use crate::render::units::{counted, size};
 use crate::render::{Record, Sink};
@@ -40,7 +40,7 @@ impl Command for Map {
         group: Group::Look,
         summary: "draw the address space",
         text: "\
-Draws a line for each region with the bytes of a cell, and its cells. Empty regions are one line.
+Draws each region as a row of cells. A cell is a page, or has the size behind the name. Empty regions have a word.
 
   where FILTER  only pages that match
   by resident   the share of each cell that is in memory
@@ -226,33 +226,40 @@ const INDENT: usize = 2;
 /// The most rows of cells of a region.
 const MOST_ROWS: usize = 4;
 
-/// `0x5600d2d30000..0x5600d2d40000 rw-p 64 KiB [heap] a cell is 4 KiB`, and its cells.
+/// The most cells that stand behind the name of the region: each is a page.
+const MOST_BEHIND_NAME: usize = 8;
+
+/// `0x5600d2d30000..0x5600d2d40000 rw-p 64 KiB [heap] 4 KiB per cell`, and its cells below or, if they are few, behind.
 fn draw(lines: &mut Lines, legend: &mut Legend, region: &MapRegion) {
     let room = lines.style.columns().saturating_sub(INDENT).max(8);
     let each = marks::each(&region.cells, region.by);
     let (cells, together) = fit_cells(&each, room * MOST_ROWS);
-    head(lines, region, together);
+    let cell = cell_bytes(region).saturating_mul(together);
     if is_empty(region) {
-        return;
-    }
-    for row in cells.chunks(room) {
-        let line = lines.line();
-        line.limit(None).plain(" ".repeat(INDENT));
-        legend.push_cells(line, row);
+        let is_untouched = region.cells.iter().any(|cell| cell.mark == Mark::Untouched);
+        let contents = if is_untouched { "untouched" } else { "nothing" };
+        head(lines, region, contents.len()).word("  ", Role::Dim, contents);
+    } else if cells.len() <= MOST_BEHIND_NAME && cell == page_bytes(region) {
+        let line = head(lines, region, cells.len());
+        line.plain("  ");
+        legend.push_cells(line, &cells);
+    } else {
+        let contents = if cell == page_bytes(region) { String::new() } else { format!("{} per cell", size(cell)) };
+        let line = head(lines, region, contents.len());
+        if !contents.is_empty() {
+            line.word("  ", Role::Dim, contents);
+        }
+        for row in cells.chunks(room) {
+            let line = lines.line();
+            line.limit(None).plain(" ".repeat(INDENT));
+            legend.push_cells(line, row);
+        }
     }
 }
 
-/// What the region is, and what a cell is if `together` of those of the record are drawn as one.
-fn head(lines: &mut Lines, region: &MapRegion, together: u64) {
+/// Begins the line of a region, with room for so many columns of contents.
+fn head<'a>(lines: &'a mut Lines, region: &MapRegion, contents: usize) -> &'a mut Line {
     let bytes = region.end.get().saturating_sub(region.start.get());
-    let contents = match is_empty(region) {
-        true if region.cells.iter().any(|cell| cell.mark == Mark::Untouched) => "untouched".to_owned(),
-        true => "nothing".to_owned(),
-        false => {
-            let cell = cell_bytes(region).saturating_mul(together);
-            format!("{} per cell", size(cell))
-        }
-    };
     let width = lines.style.width;
     let line = lines.line();
     line.indent(4).push(Role::Address, format!("{}..{}", region.start, region.end));
@@ -260,14 +267,14 @@ fn head(lines: &mut Lines, region: &MapRegion, together: u64) {
         line.plain(format!("  {perms}"));
     }
     line.plain("  ").push(Role::Size, size(bytes)).plain("  ");
-    let room = width.map(|width| width.saturating_sub(line.column() + "   ".len() + contents.len()));
+    let room = width.map(|width| width.saturating_sub(line.column() + "   ".len() + contents));
     let (role, name) = match &region.name {
         // The end of the path where there is no room for all of it.
         Some(name) if room.is_some_and(|room| columns(&region_name(name).1) > room) => region_file_name(name),
         Some(name) => region_name(name),
         None => (Role::Dim, "in no region".into()),
     };
-    line.push(role, name).word("  ", Role::Dim, contents);
+    line.push(role, name)
 }
 
 /// Bytes that a cell of the record stands for.

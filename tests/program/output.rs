@@ -130,11 +130,11 @@ fn what_the_kernel_lends_to_a_process_is_no_device_in_a_map() {
     let lent = ["-batch", "-p", "self", "-ex", "map [vdso]", "-ex", "map"];
     let run = home.run(&lent);
     let shown = &run.is_fine().out;
-    assert!(shown.contains("  [vdso]  4 KiB per cell\n  V"), "{shown}");
+    assert!(shown.contains("  [vdso]  V"), "{shown}");
     assert!(shown.contains(" V vdso") && !shown.contains("device"), "{shown}");
     // Where there is one: it lies beyond the page map.
     if let Some((_, vsyscall)) = shown.split_once("  [vsyscall]  ") {
-        assert!(vsyscall.starts_with("4 KiB per cell\n  V\n"), "{shown}");
+        assert!(vsyscall.starts_with("V\n"), "{shown}");
     }
 }
 

@@ -49,7 +49,11 @@ impl Arguments {
         if !first.starts_with(|c: char| c.is_alphabetic() || c == '?') {
             if let Some(command) = self.target.iter().find(|word| full_name(std::slice::from_ref(word)).is_some()) {
                 let line = format!("{command} {}", self.arguments.join(" "));
-                return refused(format!("the command {command} is run by `pmdb PID {line}`"));
+                let physical = match LANGUAGE.is_alone(command, std::iter::once("phys:")) {
+                    true => format!(", and of a physical address by `pmdb {command} phys:{}`", self.arguments.join(" ")),
+                    false => String::new(),
+                };
+                return refused(format!("the command {command} is run by `pmdb PID {line}`{physical}"));
             }
             return refused(format!(
                 "unexpected `{first}`, expected a command after the process, as in `pmdb 812 regions`"

@@ -165,7 +165,9 @@ pub(super) fn resolve(asked: &str, context: &mut Context) -> Result<process::Res
                 Some(ProcessNeed::UnusedBefore(words)) if words.contains(&"\"") => {
                     format!(", or without a process by `pmdb {asked} '\"NAME\"'`")
                 }
-                Some(ProcessNeed::UnusedBefore(_)) => format!(", or without a process by `pmdb {asked} pfn:N`"),
+                Some(ProcessNeed::UnusedBefore(_)) => {
+                    format!(", or without a process by `pmdb {asked} phys:ADDRESS`")
+                }
                 Some(ProcessNeed::UnusedBehind(_)) => {
                     format!(", or without a process by `pmdb {asked} FILE of NAME`")
                 }
@@ -199,7 +201,8 @@ fn what_is_meant(asked: &str, what: String, language: Language) -> String {
             format!("{what}; the tour needs the demonstration: `pmdb demo {asked}`")
         }
         Some((_, Does::Run(ours, _))) => {
-            let process = if language.is_alone(ours, std::iter::empty()) { "" } else { "PID " };
+            let mut words = ours.split(' ');
+            let process = if words.next().is_some_and(|first| language.is_alone(first, words)) { "" } else { "PID " };
             format!("{what}; as a command it is {ours}: pmdb {process}{ours}")
         }
         Some((_, Does::Nothing)) => what,

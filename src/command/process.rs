@@ -290,7 +290,10 @@ fn write_block(lines: &mut Lines, process: &ProcessReport) {
     let line = lines.field("mappings");
     line.push(Role::Plain, count(process.mappings));
     if let Ok(most) = process.most_mappings {
-        line.plain(format!("; vm.max_map_count is {}", count(most)));
+        line.plain(format!(" of at most {} (vm.max_map_count)", count(most)));
+        if process.mappings >= most - most / 10 {
+            line.plain(": more fail with ENOMEM");
+        }
     }
     write_unmerged(lines, process);
     let mut label = "limits";

@@ -201,8 +201,8 @@ fn words(class: FamilyClass) -> &'static str {
     match class {
         FamilyClass::PrivateOne => "private, in one of these",
         FamilyClass::PrivateSeveral => "private, shared by forks",
-        FamilyClass::HeapInUse => "heap, in use",
-        FamilyClass::HeapFree => "heap, free",
+        FamilyClass::HeapInUse => "heap pages, in use",
+        FamilyClass::HeapFree => "heap pages, free",
         FamilyClass::HeapUnclear => "anonymous, heap or not",
         FamilyClass::Merged => "merged (KSM)",
         FamilyClass::ShmemOne => "shared memory, in one",
@@ -268,6 +268,10 @@ fn size_cell(bytes: &Fact<u64>) -> Cell<'static> {
 fn process(row: &AccountMember) -> Cell<'static> {
     let others: Vec<String> = row.same_memory.iter().map(u32::to_string).collect();
     let name = match row.command_line.as_ref().filter(|line| !line.is_empty()) {
+        // The name that the process was asked for by may be one that it has given itself.
+        Some(line) if !line.to_string().contains(&row.process.to_string()) => {
+            format!("{}: {}", row.process, ps::short_command_line(line))
+        }
         Some(line) => ps::short_command_line(line),
         None => row.process.to_string(),
     };
@@ -402,7 +406,7 @@ fn charges(lines: &mut Lines, found: u64, elsewhere: u64, (current, is_root): (u
     }
     if elsewhere > 0 {
         lines.line().indent(4).plain(format!(
-            "its processes map {} more that is charged to other groups, which touched it first, or to none",
+            "its processes also map {} that is not charged here, but to the group that touched it first",
             size(elsewhere)
         ));
     }

@@ -202,8 +202,8 @@ Words of the answer:
   of which          parts of a row, which may overlap
   locked            in regions that the process locked with mlock (a child does not inherit that)
   lazily freed      marked by MADV_FREE, also if written since; the summary adds how much the kernel can reclaim now
-  heap, in use      pages of glibc's heaps that hold a chunk in use (`with heap`), in at least one of several processes
-  heap, free        other pages of these heaps; `heap` lists chunks and other allocators
+  heap pages, in use  pages of glibc's heaps that hold a chunk in use (`with heap`), in at least one of several processes
+  heap pages, free    other pages of these heaps; `heap` lists chunks and other allocators
   heap or not       anonymous memory that may belong to a heap that was not walked to its end
   dirty             written to disk before it is freed; clean file pages can be dropped at any time
   free              freed when the allocator returns it: a setting of most allocators, and malloc_trim in glibc

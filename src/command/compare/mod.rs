@@ -275,5 +275,5 @@ fn pid(value: &Spanned<lang::Expression>, context: &mut Context) -> Result<u32, 
 }
 
 fn no_children(parent: u32) -> Error {
-    Error::refused(format!("process {parent} has no children"), "`compare PID` compares with any process")
+    Error::refused(format!("process {parent} has no children"), "`compare children every 1s` waits for a fork")
 }

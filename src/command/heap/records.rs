@@ -283,7 +283,7 @@ fn keepers(lines: &mut Lines, summary: &HeapSummary) {
         && 20 * summary.kept >= whole
     {
         let text = format!(
-            "one or two chunks in use keep each page of {} of the free memory, most often chunks of {}: `heap by size`",
+            "{} of the free memory is on pages with only one or two chunks in use, most often of {} (`heap by size`)",
             size(summary.kept),
             class(smallest)
         );

@@ -64,7 +64,7 @@ fn open_core() -> Result<OwnedFd> {
     let opened = rights::with_raw_memory(|| Directory::proc().and_then(|proc| proc.file("kcore")));
     let file = opened.map_err(|error| match error {
         Errno::NOENT => Error::not_available(format!(
-            "there is no {CORE} (no CONFIG_PROC_KCORE, or this /proc shows processes only)"
+            "there is no {CORE} (no CONFIG_PROC_KCORE, or this /proc is mounted with subset=pid)"
         )),
         Errno::ACCESS | Errno::PERM if is_locked_down() => {
             Error::not_available(format!("kernel lockdown (confidentiality) forbids reads of {CORE}"))

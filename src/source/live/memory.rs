@@ -329,7 +329,7 @@ impl FrameFile {
                 rights::way_to("CAP_DAC_READ_SEARCH"),
             ),
             Errno::NOENT => Error::not_available(format!(
-                "there is no /proc/{name} (no {}, or this /proc shows processes only)",
+                "there is no /proc/{name} (no {}, or this /proc is mounted with subset=pid)",
                 self.is.option()
             )),
             error => Error::io(format!("opening /proc/{name}"), error),

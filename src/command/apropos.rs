@@ -1,13 +1,14 @@
 //! `apropos REGEX`
 
-use super::floor::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
+use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use super::help;
+use super::subjects::questions::QUESTIONS;
 use super::subjects::{self, SUBJECTS, Subject};
 use crate::eval;
 use crate::lang::display::write_quoted;
 use crate::lang::parser::{Parsed, Tokens, raw_text};
 use crate::lang::{Expected, Spanned};
-use crate::report::{Help, HelpGroup};
+use crate::report::{Help, HelpGroup, HelpQuestions};
 use nom::Parser;
 use nom::combinator::map;
 use std::fmt::{self, Formatter};
@@ -24,8 +25,9 @@ impl Command for Apropos {
         group: Group::Language,
         summary: "search the help",
         text: "\
-Lists the commands and subjects whose help has a word that begins with the text. The text is a regular expression, \
-and case is ignored: `apropos .*dirty` also finds soft-dirty. Also lists the commands for a task, such as `apropos leak`.",
+Lists the questions, commands and topics whose help has a word that begins with the text. The text is a regular \
+expression, and case is ignored: `apropos .*dirty` also finds soft-dirty. If several words do not follow each other \
+anywhere, finds what has all of them.",
         examples: &[example("apropos swap", "list the commands and topics about swap")],
     };
 
@@ -40,38 +42,51 @@ and case is ignored: `apropos .*dirty` also finds soft-dirty. Also lists the com
     fn run(&self, context: &mut Context) -> Outcome {
         // An error shows the expression as it was typed.
         eval::regex(&self.pattern, true)?;
-        let of_words = Spanned::new(format!(r"\b(?:{})", self.pattern.node), self.pattern.at);
-        let regex = eval::regex(&of_words, true)?;
-        let records = context.commands.records;
-        let matching = |about: &&About| {
-            let mut examples = about.examples.iter().flat_map(|example| [example.line, example.does]);
-            [about.name.name, about.summary, about.text].into_iter().any(|text| regex.is_match(text))
-                || examples.any(|text| regex.is_match(text))
-                || subjects::is_for(about, |purpose| regex.is_match(purpose))
+        let all = self.pattern.node.as_str();
+        let mut found = self.entries(&[all], context)?;
+        // Several words need not follow each other.
+        if found.is_empty() {
+            found = self.entries(&all.split_whitespace().collect::<Vec<_>>(), context)?;
+        }
+        if found.is_empty() {
+            context.sink.note(format!("nothing in the help matches `{all}`"))?;
+        }
+        found.iter().try_for_each(|help| context.sink.emit(help))?;
+        Ok(Flow::Done)
+    }
+}
+
+impl Apropos {
+    /// Questions, commands and topics in which all of these expressions match.
+    fn entries(&self, patterns: &[&str], context: &Context) -> Result<Vec<Help>, Error> {
+        let of_words = |pattern: &&str| Spanned::new(format!(r"\b(?:{pattern})"), self.pattern.at);
+        let regexes = patterns.iter().map(|pattern| eval::regex(&of_words(pattern), true));
+        let regexes = regexes.collect::<Result<Vec<_>, _>>()?;
+        let is_match = |texts: &[&str]| regexes.iter().all(|regex| texts.iter().any(|text| regex.is_match(text)));
+        let mut found = Vec::new();
+        let questions = QUESTIONS.iter().filter(|question| is_match(&question.texts()));
+        let questions: Vec<_> = questions.map(|question| question.shown).collect();
+        if !questions.is_empty() {
+            found.push(Help::Questions(HelpQuestions { about: self.pattern.node.clone(), questions }));
+        }
+        let is_found = |about: &&About| {
+            let examples = about.examples.iter().flat_map(|example| [example.line, example.does]);
+            let texts = [about.name.name, about.summary, about.text].into_iter().chain(examples);
+            is_match(&texts.chain(subjects::purposes(about)).collect::<Vec<_>>())
         };
         for group in Group::ALL {
             let of_group = context.commands.abouts().filter(|about| about.group == *group);
-            let commands: Vec<_> = of_group.filter(|about| matching(about)).map(help::entry).collect();
+            let commands: Vec<_> = of_group.filter(is_found).map(help::entry).collect();
             if !commands.is_empty() {
-                let found = Help::Group(HelpGroup { name: group.name(), about: group.about(), commands });
-                context.sink.emit(&found)?;
+                found.push(Help::Group(HelpGroup { name: group.name(), about: group.about(), commands }));
             }
         }
-        let found = SUBJECTS.iter().filter(|subject| {
-            let texts = [subject.name, subject.summary, &subject.text(records)];
-            texts.iter().any(|text| regex.is_match(text))
-        });
-        let commands: Vec<_> = found.map(Subject::entry).collect();
-        let has_subjects = !commands.is_empty();
-        if has_subjects {
-            let found = Help::Group(HelpGroup { name: "topics", about: "help TOPIC", commands });
-            context.sink.emit(&found)?;
+        let text = |subject: &&Subject| is_match(&[subject.name, subject.summary, &subject.text(context.commands.records)]);
+        let topics: Vec<_> = SUBJECTS.iter().filter(text).map(Subject::entry).collect();
+        if !topics.is_empty() {
+            found.push(Help::Group(HelpGroup { name: "topics", about: "help TOPIC", commands: topics }));
         }
-        if !has_subjects && !context.commands.abouts().any(|about| matching(&about)) {
-            let message = format!("nothing in the help matches `{}`", self.pattern.node);
-            context.sink.note(message)?;
-        }
-        Ok(Flow::Done)
+        Ok(found)
     }
 }
 

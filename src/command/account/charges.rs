@@ -63,7 +63,7 @@ fn freed_by(class: ChargeClass) -> &'static str {
     match class {
         ChargeClass::Mapped => "munmap, or the end of its processes",
         ChargeClass::MappedOutside | ChargeClass::Unclear => "munmap there, and reclaim of clean file pages",
-        ChargeClass::SharedMemory => "rm of files in tmpfs, closing of memfds, ipcrm",
+        ChargeClass::SharedMemory => "rm of files in tmpfs (df -t tmpfs), closing of memfds, ipcrm (ipcs -m)",
         ChargeClass::PageCache => FREES_FILE_PAGES,
         ChargeClass::Anonymous => "munmap of the rest of huge pages; reclaim of the swap cache",
         ChargeClass::Hugetlb => FREES_SHARED_MEMORY,

@@ -205,10 +205,10 @@ static PURPOSES: &[(&str, &str)] = &[
     ("info capabilities", "permission, root, setcap, hidden, rights"),
 ];
 
-/// Whether a command is for a task that somebody searches for.
-pub(super) fn is_for(about: &About, wanted: impl Fn(&str) -> bool) -> bool {
-    let mut purposes = PURPOSES.iter().filter(|(name, _)| *name == about.name.name);
-    purposes.any(|(_, words)| words.split(", ").any(&wanted))
+/// The tasks of a command, as somebody may search for them.
+pub(super) fn purposes(about: &About) -> impl Iterator<Item = &'static str> {
+    let of_command = PURPOSES.iter().filter(move |(name, _)| *name == about.name.name);
+    of_command.flat_map(|(_, words)| words.split(", "))
 }
 
 #[cfg(test)]

@@ -17,6 +17,11 @@ pub struct Question {
 }
 
 impl Question {
+    /// All that `apropos` searches.
+    pub fn texts(&self) -> Vec<&'static str> {
+        [self.shown.line, self.shown.asks].iter().chain(self.words).copied().collect()
+    }
+
     /// The questions that a word stands for.
     pub fn about(word: &str) -> impl Iterator<Item = &'static Question> {
         QUESTIONS.iter().filter(move |question| question.words.contains(&word))

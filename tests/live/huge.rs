@@ -12,12 +12,15 @@ use pmdb::report::{HowMapped, LargeFolios, Reason};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::Write;
 use std::os::unix::fs::FileExt;
 
 pub const TESTS: &[Test] = &[
     ("huge::whole_and_partly_unmapped", whole_and_partly_unmapped),
     ("huge::mapped_page_by_page", mapped_page_by_page),
     ("huge::moved_where_it_cannot_be_huge", moved_where_it_cannot_be_huge),
+    ("huge::half_unmapped", half_unmapped),
+    ("huge::folios_of_files", folios_of_files),
     ("huge::folios_of_many_sizes", folios_of_many_sizes),
     ("huge::pages_of_the_pool", pages_of_the_pool),
     ("huge::files_of_the_mounted_pool", files_of_the_mounted_pool),
@@ -253,6 +256,47 @@ fn moved_where_it_cannot_be_huge() {
     assert_eq!((moved.bytes, moved.partly, moved.unaligned), (bytes, 0, bytes));
     let (_, mapping) = detail(&target, askew).folio.expect("its folio");
     assert!(!mapping.aligned);
+}
+
+/// Two regions begin and end in the middle of a huge page: what of it lies outside is mapped nowhere.
+fn half_unmapped() {
+    let mut puppet = Puppet::start();
+    let Some((memory, bytes)) = huge_memory(&mut puppet, "huge::half_unmapped", 3) else {
+        return;
+    };
+    let (pages, half) = (bytes / page_bytes(), bytes / 2);
+    puppet.unmaps(memory, pages / 2);
+    puppet.unmaps(memory + 2 * bytes + half, pages / 2);
+    let target = puppet.0.attach();
+    check_orders(&puppet, &target, memory + half, 2 * pages);
+    let expected = [("aligned", pages), ("part", pages)].map(|(word, pages)| (word.to_owned(), pages));
+    assert_eq!(by_folio(&puppet, memory + half, 2 * pages), BTreeMap::from(expected));
+    // A range may begin anywhere.
+    assert_eq!(by_folio(&puppet, memory + bytes + half, pages).into_values().sum::<u64>(), pages);
+}
+
+/// A file is mapped from its second page on, and not to its end: its folios are not aligned, and the first and the last
+/// are mapped in part.
+fn folios_of_files() {
+    const NAME: &str = "huge::folios_of_files";
+    const PAGES: u64 = 2048;
+    if !support::is_root() {
+        return skip(NAME, "page flags are for root");
+    }
+    let folder = std::env::current_exe().expect("this program");
+    let mut file = tempfile::tempfile_in(folder.parent().expect("its folder")).expect("a file");
+    file.write_all(&vec![7; (PAGES * page_bytes()) as usize]).expect("room for it");
+    file.sync_all().expect("to save it");
+    let mut puppet = Puppet::start();
+    let mapped = PAGES - 20;
+    let memory = puppet.maps_file_at(&file, page_bytes(), mapped, libc::PROT_READ, libc::MAP_SHARED);
+    puppet.reads(memory, mapped);
+    let target = puppet.0.attach();
+    let fits: Vec<_> = pages(&target, &[(memory, mapped)], Evidence::FOLIOS).iter().map(|page| page.folio).collect();
+    if fits.iter().all(Option::is_none) {
+        return skip(NAME, "the file system has no large folios");
+    }
+    check_orders(&puppet, &target, memory, mapped);
 }
 
 fn folios_of_many_sizes() {

@@ -14,6 +14,8 @@ pub struct Segment {
     pub is_removed: bool,
     /// The process that made it.
     pub creator: u32,
+    /// When it was made or changed last (`ctime`), in seconds since 1970.
+    pub changed: u64,
     /// How often it is attached.
     pub attached: u64,
     /// Bytes of its pages, in memory or in swap.
@@ -35,9 +37,10 @@ fn segment(line: &[u8]) -> Option<Segment> {
     let mode = u32::from_str_radix(std::str::from_utf8(fields.next()?).ok()?, 8).ok()?;
     let creator = text::decimal(fields.nth(1)?)?;
     let attached = text::decimal(fields.nth(1)?)?;
-    let (resident, swapped): (u64, u64) = (text::decimal(fields.nth(7)?)?, text::decimal(fields.next()?)?);
+    let changed = text::decimal(fields.nth(6)?)?;
+    let (resident, swapped): (u64, u64) = (text::decimal(fields.next()?)?, text::decimal(fields.next()?)?);
     let bytes = resident.saturating_add(swapped);
-    Some(Segment { key, number, is_removed: mode & SHM_DEST != 0, creator, attached, bytes })
+    Some(Segment { key, number, is_removed: mode & SHM_DEST != 0, creator, changed, attached, bytes })
 }
 
 #[cfg(test)]
@@ -52,7 +55,9 @@ mod tests {
             4096\n-559038737          7   600                  4096   812   812      0     0     0     0     0          0 \
             0 1795954409                  4096                     0\n";
         let found: Result<Vec<_>, _> = segments(text).collect();
-        let marked = Segment { key: 0, number: 3, is_removed: true, creator: 812, attached: 2, bytes: 24_576 };
+        let made =
+            Segment { key: 0, number: 3, is_removed: true, creator: 812, attached: 2, bytes: 24_576, changed: 0 };
+        let marked = Segment { changed: 1_795_954_409, ..made };
         let lone = Segment { key: 0xdead_beef, number: 7, is_removed: false, attached: 0, bytes: 4096, ..marked };
         assert_eq!(found.expect("lines"), [marked, lone]);
         assert!(segments(b"key\n0 1\n").all(|line| line.is_err()));

@@ -21,6 +21,37 @@ pub struct SwapArea {
     pub used: u64,
 }
 
+impl SwapArea {
+    /// The number of the zram device that it is on, which compresses what it holds.
+    pub fn zram(&self) -> Option<u32> {
+        zram_number(self.name.as_bytes())
+    }
+}
+
+/// The number of a zram device.
+pub fn zram_number(path: &[u8]) -> Option<u32> {
+    text::decimal(path.strip_prefix(b"/dev/zram")?)
+}
+
+/// Swapped memory that is compressed in memory, by zram or by zswap.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Compressed {
+    /// Bytes as they were.
+    pub bytes: u64,
+    /// Bytes of memory that they take now, with what the allocator adds.
+    pub memory: u64,
+}
+
+impl Compressed {
+    /// Decodes `mm_stat` of a zram device: `orig_data_size compr_data_size mem_used_total …`
+    pub fn of_zram(text: &[u8]) -> Option<Self> {
+        let line = text::lines(text).next()?;
+        let mut fields = line.fields();
+        let mut at = |index| text::decimal(fields.nth(index)?);
+        Some(Compressed { bytes: at(0)?, memory: at(1)? })
+    }
+}
+
 impl SwapAreas {
     /// Decodes `/proc/swaps`: a heading, then a row for each area in use.
     pub fn parse(bytes: &[u8]) -> Result<Self, BadLine> {
@@ -273,6 +304,18 @@ mod tests {
         assert_eq!(areas.0[1].name.as_bytes(), b"/var/swap file");
         assert_eq!(areas.0[1].kind, "file");
         assert_eq!(SwapAreas::parse(b"Filename\n/x file twelve").map_err(|bad| bad.line), Err(2));
+    }
+
+    #[test]
+    fn what_a_zram_device_holds() {
+        let text = b" 8388608  2097152  2359296        0  2359296      120        0        0        0\n";
+        assert_eq!(Compressed::of_zram(text), Some(Compressed { bytes: 8 << 20, memory: 2_359_296 }));
+        assert_eq!(Compressed::of_zram(b"8388608 2097152\n"), None);
+        assert_eq!(Compressed::of_zram(b""), None);
+        assert_eq!(
+            (zram_number(b"/dev/zram12"), zram_number(b"/dev/zram"), zram_number(b"/dev/sda1")),
+            (Some(12), None, None)
+        );
     }
 
     #[test]

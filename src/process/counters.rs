@@ -1,12 +1,16 @@
 //! Counters and limits of memory of the machine.
 
+use super::status::age;
 use super::{Machine, Result};
 use crate::access::Error;
 use crate::kernel::Name;
 use crate::kernel::segments::{Segment, segments};
+use crate::kernel::status::Stat;
+use crate::kernel::swaps::{Compressed, SwapArea};
 use crate::kernel::text::{BadLine, decimal};
-use crate::source::File;
+use crate::source::{File, KernelSetting, List};
 use procfs::FromBufRead;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What the kernel counts of its memory, in bytes; `None` for what an older kernel does not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -38,6 +42,29 @@ pub struct MemoryCounters {
     pub vmalloc: u64,
     /// SecPageTables: page tables of virtual machines and of IOMMUs.
     pub second_page_tables: Option<u64>,
+    /// Zswapped and Zswap: what zswap holds (Linux 5.19 and later).
+    pub zswap: Option<Compressed>,
+}
+
+/// What is in swap, and what of it is compressed in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct SwapUse {
+    /// Bytes in use of all swap areas.
+    pub used: u64,
+    /// Of these, what zram and zswap hold.
+    pub compressed: Compressed,
+}
+
+impl SwapUse {
+    /// The memory that so many bytes in swap take by the ratio of all, where it stands for them: at least nine tenths
+    /// of what is in swap are compressed.
+    pub fn estimate(&self, bytes: u64) -> Option<u64> {
+        let Compressed { bytes: of, memory } = self.compressed;
+        let stands = of > 0 && of >= self.used / 10 * 9;
+        let estimate = u128::from(bytes) * u128::from(memory) / u128::from(of.max(1));
+        stands.then(|| u64::try_from(estimate).unwrap_or(u64::MAX))
+    }
 }
 
 impl Machine {
@@ -62,6 +89,25 @@ impl Machine {
         Ok((namespace, segments?))
     }
 
+    /// Whether the process that made a segment runs still. Another one may have its number by now: that started after
+    /// the segment was made. `None` if it is unknown.
+    pub fn runs_creator(&self, segment: &Segment) -> Option<bool> {
+        /// Both times are cut to their units.
+        const INEXACT: f64 = 2.0;
+        let times = self.source().origin().times();
+        let now = match times {
+            Some([begun, _]) => begun as f64,
+            None => SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs_f64(),
+        };
+        let listed = self.source().list(List::One(segment.creator)).unwrap_or_default();
+        let Some(one) = listed.into_iter().find(|one| one.pid == segment.creator) else {
+            // A capture has some processes alone.
+            return times.is_none().then_some(false);
+        };
+        let started = now - age(self.source(), Stat::parse(&one.stat).ok()?.start_time)?;
+        Some(started <= segment.changed as f64 + INEXACT)
+    }
+
     /// The kernel's counters of memory (`/proc/meminfo`) as they are now, in bytes.
     ///
     /// # Errors
@@ -84,6 +130,70 @@ impl Machine {
             per_processor: read.per_cpu,
             vmalloc: read.vmalloc_used,
             second_page_tables: read.secondary_page_tables,
+            zswap: read.z_swapped.zip(read.z_swap).map(|(bytes, memory)| Compressed { bytes, memory }),
         })
+    }
+
+    /// What is in swap now, and how large it is in memory where zram or zswap compresses it.
+    ///
+    /// # Errors
+    /// The source does not have it.
+    pub fn swap_use(&self) -> Result<SwapUse> {
+        let areas = self.swaps()?.0;
+        let zswap = self.memory_counters()?.zswap;
+        let mut compressed = zswap.unwrap_or_default();
+        for number in areas.iter().filter_map(SwapArea::zram) {
+            let text = self.source().fetch(File::Setting(KernelSetting::Zram(number)))?;
+            let zram = Compressed::of_zram(&text);
+            let zram = zram.ok_or_else(|| Error::not_available("mm_stat of zram lacks a number"))?;
+            compressed.bytes = compressed.bytes.saturating_add(zram.bytes);
+            compressed.memory = compressed.memory.saturating_add(zram.memory);
+        }
+        let used = areas.iter().map(|area| area.used).fold(0, u64::saturating_add);
+        if zswap.is_none() && used > compressed.bytes && self.version().number < (5, 19) {
+            return Err(Error::not_available("the kernel shows the use of zswap since Linux 5.19"));
+        }
+        Ok(SwapUse { used, compressed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::fake::World;
+
+    /// The fields that all kernels have, and these.
+    fn counters(more: &str) -> String {
+        let fields = "MemTotal MemFree Buffers Cached SwapCached Active Inactive SwapTotal SwapFree Dirty Writeback \
+            Mapped Slab Committed_AS VmallocTotal VmallocUsed VmallocChunk";
+        fields.split_whitespace().map(|field| format!("{field}: 0 kB\n")).collect::<String>() + more
+    }
+
+    #[test]
+    fn what_is_compressed_in_swap() {
+        let swap_use = |release, areas: &[(&str, u64)], zram: &str, zswap: &str| {
+            let mut world = World::new([]);
+            world.release = release;
+            let rows: String = areas.iter().map(|(name, used)| format!("{name} partition 99999 {used} -2\n")).collect();
+            world.texts.push((File::Swaps, format!("Filename Type Size Used Priority\n{rows}")));
+            world.texts.push((File::MemoryCounters, counters(zswap)));
+            world.texts.push((File::Setting(KernelSetting::Zram(1)), zram.to_owned()));
+            let (_, target) = world.target();
+            target.machine.swap_use().map(|found| (found, found.estimate(1 << 20))).map_err(|error| error.to_string())
+        };
+        let of = |used, bytes, memory| SwapUse { used, compressed: Compressed { bytes, memory } };
+        let zswap = "Zswap: 250 kB\nZswapped: 1000 kB\n";
+        let disk = ("/dev/sda2", 1000);
+        assert_eq!(swap_use("6.1.0", &[disk], "", zswap), Ok((of(1_024_000, 1_024_000, 256_000), Some(1 << 18))));
+        // Of areas that do not compress, one ratio says nothing.
+        let found =
+            swap_use("6.1.0", &[disk, ("/dev/zram1", 100)], "102400 1 51200 0", "Zswap: 0 kB\nZswapped: 0 kB\n");
+        assert_eq!(found, Ok((of(1_126_400, 102_400, 51_200), None)));
+        let found = swap_use("5.10.0", &[("/dev/zram1", 100)], "102400 1 51200 0", "");
+        assert_eq!(found, Ok((of(102_400, 102_400, 51_200), Some(1 << 19))));
+        assert!(swap_use("5.10.0", &[disk], "", "").is_err_and(|error| error.contains("zswap")));
+        assert_eq!(swap_use("6.1.0", &[disk], "", ""), Ok((of(1_024_000, 0, 0), None)));
+        assert!(swap_use("6.1.0", &[("/dev/zram1", 100)], "102400 1\n", "").is_err());
+        assert_eq!(swap_use("6.1.0", &[], "", ""), Ok((of(0, 0, 0), None)));
     }
 }

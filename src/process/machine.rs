@@ -95,7 +95,7 @@ impl Machine {
         self.version().clone()
     }
 
-    fn version(&self) -> &KernelVersion {
+    pub(super) fn version(&self) -> &KernelVersion {
         self.cache.kernel.get_or_init(|| {
             let release = self.source.fetch(File::Release).unwrap_or_default();
             let release = lossy(release.trim_ascii_end());

@@ -43,7 +43,7 @@ pub use crate::source::{
 #[cfg(feature = "cli")]
 pub(crate) use crate::source::{PassedOver, kept_under_no_key};
 pub use cgroups::CgroupMemory;
-pub use counters::MemoryCounters;
+pub use counters::{MemoryCounters, SwapUse};
 pub use descriptors::{KernelDescriptor, KernelMemory, MemoryDescriptor, MemoryDescriptors, PinningDescriptor};
 pub use group_limits::{GroupLimit, GroupLimits};
 pub use handles::{ProcessHandle, ProcessHandles};

@@ -113,6 +113,8 @@ questions_of! {
         HugePagesOf(bytes: u64) = "thp-enabled" => machine(WhileDecoding, Nothing),
         /// Anonymous folios of this many bytes that are mapped in part (Linux 6.12).
         PartlyMapped(bytes: u64) = "thp-partly-mapped" => machine(WhileDecoding, Nothing),
+        /// What the zram device of this number holds.
+        Zram(number: u32) = "zram-mm-stat" => machine(WhileDecoding, Nothing),
         /// Which shared memory gets transparent huge pages.
         HugeShared = "thp-shmem-enabled" => machine(Once, Nothing),
         /// Which shared memory gets those of this many bytes.
@@ -237,6 +239,7 @@ impl KernelSetting {
             KernelSetting::HugePages => transparent("enabled"),
             KernelSetting::HugePagesOf(bytes) => of_size(bytes, "enabled"),
             KernelSetting::PartlyMapped(bytes) => of_size(bytes, "stats/nr_anon_partially_mapped"),
+            KernelSetting::Zram(number) => format!("block/zram{number}/mm_stat"),
             KernelSetting::HugeShared => transparent("shmem_enabled"),
             KernelSetting::HugeSharedOf(bytes) => of_size(bytes, "shmem_enabled"),
             KernelSetting::CollapseEmpty => transparent("khugepaged/max_ptes_none"),
@@ -259,6 +262,7 @@ impl KernelSetting {
             KernelSetting::HugePageBytes => "bytes that one PMD maps",
             KernelSetting::HugePages | KernelSetting::HugePagesOf(_) => "the setting for transparent huge pages",
             KernelSetting::PartlyMapped(_) => "huge pages that are mapped in part",
+            KernelSetting::Zram(_) => "the use of a zram device",
             KernelSetting::HugeShared | KernelSetting::HugeSharedOf(_) => "the setting for huge pages of shared memory",
             KernelSetting::CollapseEmpty => "the most empty pages that khugepaged allows",
             KernelSetting::CollapseSwapped => "the most swapped pages that khugepaged allows",

@@ -7,6 +7,7 @@
 use crate::access::{Error, Identity, ReadAt, Result};
 use crate::budget::Budget;
 use crate::kernel::maps::DELETED;
+use crate::kernel::swaps::zram_number;
 use crate::kernel::text::{unescape_newline, unescape_octal};
 use crate::kernel::{Name, Region, VirtualAddress};
 use crate::source::{
@@ -188,7 +189,8 @@ impl Names {
         self.lines(text, |names, line| {
             let end = line.iter().position(u8::is_ascii_whitespace)?;
             let (path, rest) = line.split_at(end);
-            path.starts_with(b"/").then(|| [&names.path(path)[..], rest].concat())
+            let is_named = path.starts_with(b"/") && zram_number(path).is_none();
+            is_named.then(|| [&names.path(path)[..], rest].concat())
         })
     }
 

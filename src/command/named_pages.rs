@@ -1,7 +1,7 @@
 //! `by symbol`: the symbol in which a page begins.
 
 use crate::inspect::{AddressSpace, Page, parts_by_symbol};
-use crate::kernel::{Name, PageSize, VirtualAddress};
+use crate::kernel::{Name, PageSize, VirtualAddress, maps};
 use crate::render::text::block::{DELETED, region_name};
 use crate::symbol::{self, Symbols};
 use std::collections::HashMap;
@@ -14,6 +14,21 @@ pub(super) fn name_among_symbols(region: &Name) -> String {
 /// The name of a file or an object that regions map, with a mark if it was deleted.
 pub(super) fn name_of_mapping(name: &Name, is_deleted: bool) -> String {
     name_among_symbols(name) + if is_deleted { DELETED } else { "" }
+}
+
+/// The name of what a group maps, with its number if it may share the name with others.
+pub(super) fn named_object(key: &str, inode: Option<u64>, device: Option<&str>) -> String {
+    match inode {
+        Some(inode) if key.ends_with(DELETED) || maps::is_of_kernel(key.as_bytes()) => {
+            format!("{key}, {} {inode}", number_of(device))
+        }
+        _ => key.to_owned(),
+    }
+}
+
+/// The word for the number of an object on this device.
+pub(super) fn number_of(device: Option<&str>) -> &'static str {
+    if device.is_some() { "inode" } else { "shmid" }
 }
 
 /// The names of addresses in the space. If it has only some regions, the others are read when a name needs them.

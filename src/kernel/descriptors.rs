@@ -85,21 +85,42 @@ fn value<'a>(fdinfo: &'a [u8], key: &[u8]) -> Option<&'a str> {
     Some(std::str::from_utf8(value).ok()?.trim())
 }
 
-/// The most bytes that an io_uring takes, by the `fdinfo` that has its number of entries (Linux 5.16 and later).
-/// Nothing there shows whether entries have double size (`IORING_SETUP_SQE128`, `IORING_SETUP_CQE32`): it is assumed
-/// (`io_allocate_scq_urings` in io_uring/io_uring.c).
-pub fn ring_bytes(fdinfo: &[u8], page: PageSize) -> Option<u64> {
-    /// `struct io_rings` without entries, and what aligns the numbers behind them: six cache lines of 256 bytes on
-    /// s390, and of fewer elsewhere. In whole pages of 4 KiB it makes no difference.
-    const HEAD: u64 = 6 * 256;
-    let entries = |key: &[u8]| {
-        let mask = u64::from_str_radix(value(fdinfo, key)?.strip_prefix("0x")?, 16).ok()?;
-        mask.checked_add(1)
-    };
-    let (submitted, completed) = (entries(b"SqMask")?, entries(b"CqMask")?);
-    let whole_pages = |bytes: u64| bytes.checked_next_multiple_of(page.bytes());
-    let rings = completed.checked_mul(32)?.checked_add(submitted.checked_mul(4)?)?.checked_add(HEAD)?;
-    whole_pages(rings)?.checked_add(whole_pages(submitted.checked_mul(128)?)?)
+/// The bytes of an io_uring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct RingBytes {
+    /// If no entry has double size, and submissions have no numbers of their own (`IORING_SETUP_NO_SQARRAY`).
+    pub least: u64,
+    /// If all entries have double size (`IORING_SETUP_SQE128`, `IORING_SETUP_CQE32`), which nothing shows.
+    pub most: u64,
+}
+
+impl RingBytes {
+    /// By the `fdinfo` that has its number of entries (Linux 5.16 and later; `io_allocate_scq_urings` in
+    /// io_uring/io_uring.c).
+    pub fn of(fdinfo: &[u8], page: PageSize) -> Option<Self> {
+        let entries = |key: &[u8]| {
+            let mask = u64::from_str_radix(value(fdinfo, key)?.strip_prefix("0x")?, 16).ok()?;
+            mask.checked_add(1)
+        };
+        let (submitted, completed) = (entries(b"SqMask")?, entries(b"CqMask")?);
+        let whole_pages = |bytes: u64| bytes.checked_next_multiple_of(page.bytes());
+        // `struct io_rings` without entries, and what aligns the numbers behind them: six cache lines, of 64 bytes
+        // mostly, and of 256 on s390.
+        let bytes = |head: u64, of_number, of_submission, of_completion| {
+            let rings = completed.checked_mul(of_completion)?.checked_add(submitted.checked_mul(of_number)?)?;
+            whole_pages(rings.checked_add(head)?)?.checked_add(whole_pages(submitted.checked_mul(of_submission)?)?)
+        };
+        Some(RingBytes { least: bytes(0, 0, 64, 16)?, most: bytes(6 * 256, 4, 128, 32)? })
+    }
+}
+
+/// The part of a ring that a mapping of it shows, from its offset in the descriptor: the ring of completions is in the
+/// memory of that of submissions (`IORING_OFF_CQ_RING`), and the submissions have their own (`IORING_OFF_SQES`).
+pub fn ring_offset(offset: u64) -> u64 {
+    const COMPLETIONS: u64 = 0x800_0000;
+    const SUBMISSIONS: u64 = 0x1000_0000;
+    if (COMPLETIONS..SUBMISSIONS).contains(&offset) { offset - COMPLETIONS } else { offset }
 }
 
 /// A client of a driver of a graphics card or an accelerator (Documentation/gpu/drm-usage-stats.rst).
@@ -209,12 +230,15 @@ mod tests {
     #[test]
     fn the_size_of_a_ring_follows_from_its_entries() {
         let page = PageSize::from_bytes(4096).expect("a power of two");
+        let bytes = |info: &[u8]| RingBytes::of(info, page).map(|bytes| (bytes.least, bytes.most));
         let info = b"pos:\t0\nSqMask:\t0xfff\nSqHead:\t0\nCqMask:\t0x1fff\nCqHead:\t0\n";
         // 8192 completions of 32 bytes, 4096 numbers, the head; 4096 submissions of 128 bytes.
-        assert_eq!(ring_bytes(info, page), Some((262_144 + 16_384 + 4096) + 524_288));
-        assert_eq!(ring_bytes(b"SqMask:\t0x7\nCqMask:\t0xf\n", page), Some(2 * 4096));
-        assert_eq!(ring_bytes(b"SqThread:\t-1\n", page), None);
-        assert_eq!(ring_bytes(b"SqMask:\t0xffffffffffffffff\nCqMask:\t0x1\n", page), None);
+        let most = (262_144 + 16_384 + 4096) + 524_288;
+        assert_eq!(bytes(info), Some((131_072 + 262_144, most)));
+        assert_eq!(bytes(b"SqMask:\t0x7\nCqMask:\t0xf\n"), Some((2 * 4096, 2 * 4096)));
+        assert_eq!(bytes(b"SqThread:\t-1\n"), None);
+        assert_eq!(bytes(b"SqMask:\t0xffffffffffffffff\nCqMask:\t0x1\n"), None);
+        assert_eq!([0, 0x800_1000, 0x1000_2000].map(ring_offset), [0, 0x1000, 0x1000_2000]);
     }
 
     #[test]

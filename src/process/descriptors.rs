@@ -5,12 +5,12 @@ use super::{Process, Result};
 use crate::access;
 use crate::budget::{Budget, until_interrupted};
 use crate::kernel::descriptors::{
-    GraphicsClient, MemoryLink, PinningDevice, graphics_client, registered_buffers, ring_bytes,
+    GraphicsClient, MemoryLink, PinningDevice, RingBytes, graphics_client, registered_buffers,
 };
 use crate::kernel::mapped_file::{FileType, MappedFile};
 use crate::kernel::mounts::Mount;
 use crate::kernel::{AddressRange, Device, Name, maps};
-use crate::source::{File, List, Probe};
+use crate::source::{File, List, OnMount, Probe};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A file descriptor through which a process may have pinned memory.
@@ -60,11 +60,14 @@ pub struct KernelDescriptor {
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum KernelMemory {
-    /// An io_uring: device and inode, and the most bytes that it may have.
-    Ring(Device, u64, u64),
+    /// An io_uring: device and inode, and how many bytes it has.
+    Ring(Device, u64, RingBytes),
     /// A client of a driver of a graphics card or an accelerator.
     Graphics(GraphicsClient),
 }
+
+/// How often the size of a ring is asked for.
+const RING_TRIES: usize = 3;
 
 /// A file descriptor as it is listed.
 struct ListedDescriptor {
@@ -89,7 +92,7 @@ impl ListedDescriptor {
 }
 
 /// The descriptors of objects in memory.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct MemoryDescriptors {
     /// Each of them.
@@ -98,8 +101,8 @@ pub struct MemoryDescriptors {
     pub deleted: Vec<MemoryDescriptor>,
     /// Those of rings and of drivers, whose memory the kernel has.
     pub of_kernel: Vec<KernelDescriptor>,
-    /// Number of rings whose size is unknown.
-    pub unknown_rings: u64,
+    /// Why the size of a ring is unknown, if there is such a ring.
+    pub unknown_ring: Option<access::Error>,
     /// Number of descriptors of files on mounts that the process does not see: these may be in memory too.
     pub unseen: u64,
 }
@@ -131,28 +134,34 @@ impl Process {
     /// They may not be read, the source has no list of them, or the budget is over.
     pub fn memory_descriptors(&self, budget: &mut Budget) -> Result<MemoryDescriptors> {
         let mounts = access::mounts(&self.source().fetch(File::Mounts)?, budget)?;
-        let mounts: BTreeMap<u64, &Mount> = mounts.iter().map(|mount| (mount.id.into(), mount)).collect();
+        let mounts: BTreeMap<u32, &Mount> = mounts.iter().map(|mount| (mount.id, mount)).collect();
         let mut descriptors = MemoryDescriptors::default();
         for one in self.descriptors(budget)? {
             budget.go_on()?;
             let kind = match MemoryLink::of(&one.link) {
                 None => continue,
                 Some(MemoryLink::Ring) => {
-                    let ring = self.ring(&one);
-                    descriptors.unknown_rings += u64::from(ring.is_none());
-                    descriptors.of_kernel.extend(ring.map(|memory| one.with(memory)));
+                    match self.ring(&one) {
+                        Ok(ring) => descriptors.of_kernel.push(one.with(ring)),
+                        Err(access::Error::Gone { .. }) => {}
+                        Err(error) => _ = descriptors.unknown_ring.get_or_insert(error),
+                    }
                     continue;
                 }
+                // Its name alone does not make it a device.
                 Some(MemoryLink::Graphics) => {
-                    let client = self.source().fetch(one.info()).ok().and_then(|info| graphics_client(&info));
-                    descriptors.of_kernel.extend(client.map(|client| one.with(KernelMemory::Graphics(client))));
-                    continue;
+                    let info = self.source().fetch(one.info());
+                    if let Some(client) = info.ok().and_then(|info| graphics_client(&info)) {
+                        descriptors.of_kernel.push(one.with(KernelMemory::Graphics(client)));
+                        continue;
+                    }
+                    MemoryLink::Path
                 }
                 Some(kind) => kind,
             };
+            let at = self.on_mount(&one);
             let ListedDescriptor { thread, number, link } = one;
-            let mount = self.source().word(Probe::DescriptorMount(thread, number));
-            let mount = mount.and_then(|mount| mounts.get(&mount));
+            let mount = at.mount.and_then(|mount| mounts.get(&mount));
             let (name, deleted) = maps::name(&link);
             let is_in_memory = match (mount, kind) {
                 (Some(mount), _) if mount.memory_files().is_some() => true,
@@ -164,7 +173,7 @@ impl Process {
                     continue;
                 }
             };
-            let words = self.source().fetch(Probe::Descriptor(thread, number));
+            let words = self.source().fetch(Probe::Descriptor(thread, at));
             let Some(file) = words.ok().and_then(|words| MappedFile::from_words(&words)) else {
                 continue;
             };
@@ -178,12 +187,29 @@ impl Process {
         Ok(descriptors)
     }
 
-    /// The ring that a descriptor leads to, if its size is known.
-    fn ring(&self, one: &ListedDescriptor) -> Option<KernelMemory> {
-        let words = self.source().fetch(Probe::Descriptor(one.thread, one.number)).ok()?;
-        let (device, inode) = MappedFile::from_words(&words)?.identity?;
-        let bytes = ring_bytes(&self.source().fetch(one.info()).ok()?, self.page_size())?;
-        Some(KernelMemory::Ring(device, inode, bytes))
+    /// The descriptor with the mount that it leads to.
+    fn on_mount(&self, one: &ListedDescriptor) -> OnMount {
+        let mount = self.source().word(Probe::DescriptorMount(one.thread, one.number));
+        OnMount { number: one.number, mount: mount.and_then(|mount| mount.try_into().ok()) }
+    }
+
+    /// The ring that a descriptor leads to.
+    ///
+    /// # Errors
+    /// Its size is unknown.
+    fn ring(&self, one: &ListedDescriptor) -> Result<KernelMemory> {
+        let words = self.source().fetch(Probe::Descriptor(one.thread, self.on_mount(one)))?;
+        let identity = MappedFile::from_words(&words).and_then(|file| file.identity);
+        let (device, inode) = identity.ok_or_else(|| access::Error::not_available("a ring has no inode"))?;
+        // The kernel leaves the numbers out while somebody uses the ring (`io_uring_show_fdinfo`).
+        for _ in 0..RING_TRIES {
+            if let Some(bytes) = RingBytes::of(&self.source().fetch(one.info())?, self.page_size()) {
+                return Ok(KernelMemory::Ring(device, inode, bytes));
+            }
+        }
+        Err(access::Error::not_available(
+            "fdinfo does not show the sizes of rings (since Linux 5.16, and while not in use)",
+        ))
     }
 
     /// Bytes of the file of a descriptor that are in the page cache. The file is opened, unless somebody holds a lease

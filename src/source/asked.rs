@@ -303,7 +303,7 @@ mod tests {
     use super::*;
     use crate::kernel::{Device, Name, Permissions, VirtualAddress};
     use crate::records::RecordParts;
-    use crate::source::{ConfigPlace, KernelSetting};
+    use crate::source::{ConfigPlace, KernelSetting, OnMount};
     use std::collections::BTreeSet;
 
     fn region() -> Region {
@@ -339,7 +339,7 @@ mod tests {
             (Backing { region: &region, range }.into(), "backing 08:01 4d2 2000-3000"),
             (Probe::Follow(range).into(), "probe follow 8000-9000"),
             (Probe::IsNamed(&region, b"/a\n").into(), "probe is-named 08:01 4d2 /a%0A"),
-            (Probe::Descriptor(None, 31).into(), "probe descriptor - 1f"),
+            (Probe::Descriptor(None, OnMount { number: 31, mount: Some(25) }).into(), "probe descriptor - 1f"),
             (RecordsOf::Frames(RecordParts::OWNER).into(), "records frames 10"),
         ];
         for (question, key) in questions {

@@ -58,8 +58,8 @@ pub use origin::{CaptureOrigin, CoreOrigin, MissingProcess, Origin, PassedOver};
 pub(crate) use partial_image::PartialImage;
 pub use place::Place;
 pub use question::{
-    Answer, BackingContent, BackingRun, Categories, FileLocation, Held, List, Listed, Mapping, PageRegion, Probe,
-    Query, Scan, covered_pages,
+    Answer, BackingContent, BackingRun, Categories, FileLocation, Held, List, Listed, Mapping, OnMount, PageRegion,
+    Probe, Query, Scan, covered_pages,
 };
 pub use sys::{Word, as_words};
 

@@ -1,6 +1,6 @@
 //! The arguments and results of a source's operations.
 
-use super::class::questions_of;
+use super::class::{Argument, Subject, questions_of};
 use crate::access::Result;
 use crate::kernel::{AddressRange, Device, PageSize, Region, VirtualAddress};
 use bitflags::bitflags;
@@ -206,13 +206,33 @@ questions_of! {
         MappedFile(region: &'a Region) = "mapped-file" => process(EachRegion, Nothing),
         /// The same of the file behind the descriptor of this number, in the table of a thread, or of the process. A
         /// server may have to answer: ask only of files in memory.
-        Descriptor(thread: Option<u32>, number: u32) = "descriptor" => process(WhileDecoding, Nothing),
+        Descriptor(thread: Option<u32>, at: OnMount) = "descriptor" => process(WhileDecoding, Nothing),
         /// The number of the mount that this file is on: no words if it has none.
         DescriptorMount(thread: Option<u32>, number: u32) = "descriptor-mount" => process(WhileDecoding, Nothing),
         /// Bytes in the page cache of the file behind a descriptor, by thread and number, if its device and inode are
         /// these. Opens the file, unless somebody holds a lease on it.
         DescriptorCache(place: (Option<u32>, u32), file: (Device, u64)) = "descriptor-cache" =>
             process(Never(OPENS), Nothing),
+    }
+}
+
+/// A file descriptor that was seen to lead to a file on a mount: it may lead elsewhere by now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OnMount {
+    /// The number of the descriptor.
+    pub number: u32,
+    /// The number of the mount, if the kernel shows it.
+    pub mount: Option<u32>,
+}
+
+/// The number of the descriptor: what it leads to is part of the answer.
+impl Argument<'_> for OnMount {
+    fn write(&self, key: &mut String) {
+        self.number.write(key);
+    }
+
+    fn of(_: Subject<'_>) -> Vec<Self> {
+        Vec::new()
     }
 }
 

@@ -13,6 +13,8 @@
 mod captures;
 mod floor;
 mod gdb;
+#[path = "../live/waits.rs"]
+mod held_up;
 mod kernel_calls;
 mod measure;
 mod ours;
@@ -25,6 +27,7 @@ mod table;
 #[allow(dead_code, reason = "the live tests ask more of it")]
 #[path = "../live/target.rs"]
 mod target;
+mod waits;
 
 use std::env;
 

@@ -24,6 +24,7 @@ pub const ALL: &[Question] = &[
     ("g machine", machine),
     ("h families", families),
     ("k captures", super::captures::captures),
+    ("l waits", super::waits::waits),
     ("m memory", memory),
     ("n numbers", numbers),
     ("p plugin", super::gdb::plugin),

@@ -20,6 +20,7 @@ pub const SCENARIOS: &[Scenario] = &[
         reserved(number(arguments, 0), number(arguments, 1));
     }),
     ("regions", |arguments| regions(number(arguments, 0))),
+    ("waits", |arguments| super::held_up::play(number(arguments, 0))),
     ("processes", |arguments| {
         processes(number(arguments, 0), number(arguments, 1), number(arguments, 2));
     }),

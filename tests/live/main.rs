@@ -36,6 +36,7 @@ mod heap_hostile;
 mod heap_libcs;
 mod heap_rows;
 mod held;
+mod held_up;
 mod how;
 mod huge;
 mod identity;
@@ -72,6 +73,7 @@ mod target;
 mod timeline;
 mod undisturbed;
 mod userfault;
+mod waits;
 mod walk;
 mod watch;
 mod who;
@@ -122,6 +124,7 @@ const TESTS: &[&[Test]] = &[
     heap_libcs::TESTS,
     heap_rows::TESTS,
     held::TESTS,
+    held_up::TESTS,
     huge::TESTS,
     how::TESTS,
     identity::TESTS,
@@ -173,6 +176,7 @@ const SCENARIOS: &[&[Scenario]] = &[
     heap_hostile::SCENARIOS,
     heap_rows::SCENARIOS,
     held::SCENARIOS,
+    held_up::SCENARIOS,
     identity::SCENARIOS,
     memory::SCENARIOS,
     owners::SCENARIOS,

@@ -9,12 +9,13 @@ use crate::render::text::lines::Lines;
 use crate::render::text::words::group_heading;
 use crate::render::theme::Role;
 use crate::render::units::{difference, size};
+use crate::report::Fact;
 use crate::report::record::record;
 
 record! {
     /// A row of `account … from FILE`.
     pub struct AccountChange as "account-change" {
-        /// The key: `class`, `region`, `mapping`, …
+        /// The key: `class`, `region`, `mapping`, …; `object` for what objects in memory have beside page tables.
         by: String,
         /// Its value for this row.
         key: String,
@@ -25,7 +26,7 @@ record! {
     }
 
     /// The sums of `account … from FILE`.
-    pub struct AccountComparison as "account-comparison" {
+    pub struct AccountComparison as "account-comparison" with why {
         /// The process.
         pid: u32,
         /// Its name.
@@ -42,13 +43,25 @@ record! {
         time: Option<u64>,
         /// All bytes of the process in it.
         before: u64,
+        /// Bytes of objects in memory that are in no page table of the process.
+        unmapped: Fact<u64>,
+        /// The same in the capture.
+        unmapped_before: Fact<u64>,
+        /// Bytes of large anonymous folios that nobody maps, while another part of the folio is mapped.
+        folio_rests: Fact<u64>,
+        /// The same in the capture.
+        folio_rests_before: Fact<u64>,
     }
 }
+
+/// The key of objects in memory.
+pub(super) const OBJECT: &str = "object";
 
 impl Record for AccountChange {
     fn write(&self, text: &mut Text) {
         let key: MakeCell<AccountChange> = |_, row| Cell::new(&row.key);
-        text.row(&CHANGES.by([Some(Column::word(group_heading(&self.by), 26, Role::Plain).cell(key)), None]), self);
+        let heading = if self.by == OBJECT { "unmapped parts of objects" } else { group_heading(&self.by) };
+        text.row(&CHANGES.by([Some(Column::word(heading, 26, Role::Plain).cell(key)), None]), self);
     }
 }
 
@@ -71,12 +84,24 @@ fn comparison(lines: &mut Lines, sums: &AccountComparison) {
     let same = if sums.bytes == sums.before { "the same".to_owned() } else { difference(sums.before, sums.bytes) };
     line.plain(format!(", {same} since ")).push(Role::Name, &sums.file);
     line.plain(format!(" of {} ({}): {}", sums.other, sums.other_process, size(sums.before)));
+    let beside = [
+        ("unmapped parts of objects", &sums.unmapped, &sums.unmapped_before),
+        ("unmapped parts of large folios", &sums.folio_rests, &sums.folio_rests_before),
+    ];
+    let is_any = |one: &&(_, &Fact<u64>, &Fact<u64>)| [one.1, one.2].iter().any(|fact| matches!(fact, Ok(1..)));
+    let amount = |fact: &Fact<u64>| fact.as_ref().map_or_else(|_| "unknown".to_owned(), |bytes| size(*bytes));
+    let words = |&(what, now, before): &(_, _, _)| format!("{what} {} (before: {})", amount(now), amount(before));
+    let beside: Vec<String> = beside.iter().filter(is_any).map(words).collect();
+    if !beside.is_empty() {
+        lines.line().indent(2).plain(format!("not in these sums: {}", beside.join(", ")));
+    }
 }
 
 /// Samples of its records.
 #[cfg(test)]
 pub(in crate::command) mod samples {
     use super::*;
+    use crate::report::Reason;
 
     pub fn all() -> Vec<Box<dyn Record>> {
         let row = |by, key: &str, before, bytes| AccountChange { by, key: key.to_owned(), before, bytes };
@@ -84,6 +109,7 @@ pub(in crate::command) mod samples {
             Box::new(row("class".to_owned(), "anonymous, exclusive", 5 << 30, 6 << 30)),
             Box::new(row("mapping".to_owned(), "/usr/lib/libc.so.6", 1_400_000, 0)),
             Box::new(row("mapping".to_owned(), "[stack]", 132 << 10, 132 << 10)),
+            Box::new(row(OBJECT.to_owned(), "/memfd:ring", 0, 16 << 20)),
             Box::new(AccountComparison {
                 pid: 812,
                 process: Name::from("redis-server"),
@@ -93,6 +119,10 @@ pub(in crate::command) mod samples {
                 other_process: Name::from("redis-server"),
                 time: Some(1_700_000_000),
                 before: 5 << 30,
+                unmapped: Ok(16 << 20),
+                unmapped_before: Ok(0),
+                folio_rests: Ok(2 << 20),
+                folio_rests_before: Err(Reason::FrameHidden),
             }),
         ]
     }

@@ -1,14 +1,14 @@
 //! The records of the account of several processes, and how they are written.
 
-use super::objects::number_of;
-use super::records::{bytes, of_which_most, share, unmapped, unmapped_folios};
+use super::records::{bytes, of_which_most, share};
+use super::summary_text::{beside_objects, unmapped_folios};
+use crate::command::named_pages::named_object;
 use crate::command::ps;
-use crate::kernel::{Name, PageSize, maps};
+use crate::kernel::{Name, PageSize};
 use crate::render::Record;
 use crate::render::bar::{BAR, bar};
 use crate::render::columns::{Cell, Column, MakeCell, Table, mapping_key};
 use crate::render::text::Text;
-use crate::render::text::block::DELETED;
 use crate::render::text::lines::Lines;
 use crate::render::text::words::group_heading;
 use crate::render::theme::Role;
@@ -100,6 +100,9 @@ record! {
         unmapped: Fact<u64>,
         /// Set if that is not exact: `at least`, `at most` or `about`.
         [optional] unmapped_bound: Option<&'static str>,
+        /// Of deleted files that are open, bytes in the page cache that are in no page table of the processes, with
+        /// `full`.
+        [optional] deleted_files: Option<u64>,
         /// Bytes of large anonymous folios that nobody maps, while another part of the folio is mapped: of huge pages
         /// that were given back in part.
         folio_rests: Fact<u64>,
@@ -141,6 +144,10 @@ record! {
         unmapped_file: Fact<u64>,
         /// Memory of the kernel: stacks, page tables, slabs.
         kernel: Fact<u64>,
+        /// Memory in swap that zswap holds, in bytes as it was (Linux 5.19 and later).
+        zswapped: Fact<u64>,
+        /// The compressed size of this, in bytes.
+        zswap: Fact<u64>,
         /// The sum of the rows `account-charge`: what was found of the charged memory.
         found: Fact<u64>,
         /// Of what its processes map, bytes that are charged to other groups, or to none.
@@ -187,13 +194,11 @@ static GROUPS: Table<AccountFamilyGroup> = Table::of(&[
         .cell(|_, row| row.processes.map_or_else(|| Cell::of(Role::Dim, "-"), Cell::count)),
 ]);
 
-/// The name, with the process of a region, or the inode of an object that may share its name with others.
+/// The name, with the process of a region, or the inode of an object.
 fn group_name(row: &AccountFamilyGroup) -> String {
-    match row.inode {
-        Some(inode) if row.key.ends_with(DELETED) || maps::is_of_kernel(row.key.as_bytes()) => {
-            format!("{}, {} {inode}", row.key, number_of(row.device.as_deref()))
-        }
-        _ => row.pid.map_or_else(|| row.key.clone(), |pid| format!("{pid} {}", row.key)),
+    match row.pid {
+        Some(pid) => format!("{pid} {}", row.key),
+        None => named_object(&row.key, row.inode, row.device.as_deref()),
     }
 }
 
@@ -325,10 +330,17 @@ fn family(lines: &mut Lines, sums: &AccountFamily) {
     if sums.hugetlb > 0 {
         beside.push(format!("hugetlb {}, as each process maps it", size(sums.hugetlb)));
     }
-    beside.extend(unmapped(&sums.unmapped, sums.unmapped_bound));
+    beside.extend(beside_objects(&sums.unmapped, sums.unmapped_bound, sums.deleted_files));
     beside.extend(unmapped_folios(&sums.folio_rests));
     if !beside.is_empty() {
         lines.line().indent(2).plain(format!("not in these sums: {}", beside.join("; ")));
+    }
+    if let Err(reason) = &sums.unmapped
+        && sums.hidden
+        && lines.style.is_full
+    {
+        let unsearched = "memory that no mapping shows, such as unattached segments, is not searched";
+        lines.line().indent(2).word("", Role::Note, format!("{unsearched}: {}", reason.cause()));
     }
     for (count, what) in [
         (sums.refused, "left out: permission denied"),
@@ -375,6 +387,13 @@ fn cgroup(lines: &mut Lines, group: &AccountCgroup) {
         {
             line.word(", ", Role::Bad, format!("{} killed by the OOM killer", counted(killed, "process")));
         }
+    }
+    if let (Ok(bytes @ 1..), Ok(memory)) = (&group.zswapped, &group.zswap) {
+        lines.line().indent(4).plain(format!(
+            "zswap holds {} of its swapped memory in {}",
+            size(*bytes),
+            size(*memory)
+        ));
     }
     match (&group.found, &group.current) {
         (Ok(found), Ok(current)) => {
@@ -462,6 +481,7 @@ pub(super) mod samples {
             hugetlb: 6 << 20,
             unmapped: Ok(16 << 20),
             unmapped_bound: None,
+            deleted_files: None,
             folio_rests: Ok(3 << 20),
             hidden: false,
             refused: 0,
@@ -567,6 +587,8 @@ pub(super) mod samples {
                 file_mapped: Ok(50 << 20),
                 unmapped_file: Ok(100 << 20),
                 kernel: Err(unknown()),
+                zswapped: Err(unknown()),
+                zswap: Err(unknown()),
                 found: Err(Reason::not_permitted("cannot open /proc/kpagecgroup: permission denied")),
                 charged_elsewhere: Err(Reason::not_permitted("cannot open /proc/kpagecgroup: permission denied")),
                 is_root: false,

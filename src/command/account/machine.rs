@@ -6,7 +6,8 @@ use crate::command::floor::{Context, Error, Flow, Outcome};
 use crate::command::rows::{finish, pull};
 use crate::command::summary::all_frames;
 use crate::inspect::account::{FrameAccountSums, counted_without_mark, counter, frame_account, unattached_segments};
-use crate::process::MemoryCounters;
+use crate::kernel::swaps::Compressed;
+use crate::process::{MemoryCounters, SwapUse};
 use crate::render::Record;
 use crate::render::columns::{Cell, Column, Table};
 use crate::render::text::Text;
@@ -40,10 +41,23 @@ record! {
         total: Fact<u64>,
         /// Frame numbers that are no system memory: holes, and memory of devices.
         holes: u64,
+        /// The memory in swap.
+        swap: Fact<SwappedMemory>,
         /// Counters of memory whose frames have no mark.
         without_mark: Vec<MemoryCounter>,
         /// Whether the command was interrupted: the account is then of the first part.
         cut_short: bool,
+    }
+
+    /// Memory in swap, and the part of it that is compressed in memory.
+    #[derive(Eq)]
+    pub struct SwappedMemory within "swap" {
+        /// Bytes in use of all swap areas.
+        used: u64,
+        /// Bytes, as they were, that zram and zswap hold.
+        compressed: u64,
+        /// The compressed size of these, in bytes. Their frames have no mark.
+        memory: u64,
     }
 
     /// A field of /proc/meminfo.
@@ -92,6 +106,14 @@ fn sum(lines: &mut Lines, machine: &AccountMachine) {
         let known = known.collect::<Vec<_>>().join(", ");
         lines.line().indent(2).plain(format!("counters of memory without a mark: {known}"));
     }
+    if let Ok(swap @ SwappedMemory { used: 1.., .. }) = &machine.swap {
+        let line = lines.line();
+        line.indent(2).plain(format!("in swap: {}", size(swap.used)));
+        if swap.compressed > 0 {
+            let (bytes, memory) = (size(swap.compressed), size(swap.memory));
+            line.plain(format!("; zram and zswap hold {bytes} in {memory} of memory without a mark"));
+        }
+    }
     if machine.holes > 0 {
         lines
             .line()
@@ -127,6 +149,7 @@ pub(super) fn run(context: &mut Context) -> Outcome {
         holes,
         without_mark: counters.as_ref().map(without_mark).unwrap_or_default(),
         total: counters.map(|counters| counters.total),
+        swap: machine.swap_use().map(swapped).map_err(Reason::from),
         cut_short: stopped.is_some(),
     };
     finish(&last, stopped, sink)?;
@@ -137,6 +160,11 @@ fn row(class: FrameClass, bytes: u64, of: u64, counters: &Fact<MemoryCounters>) 
     let counted = counters.as_ref().ok().and_then(|counters| counter(class, counters));
     let (counter, counted) = counted.unzip();
     AccountFrames { class, bytes, of, counted, counter }
+}
+
+fn swapped(swap: SwapUse) -> SwappedMemory {
+    let Compressed { bytes, memory } = swap.compressed;
+    SwappedMemory { used: swap.used, compressed: bytes, memory }
 }
 
 fn without_mark(counters: &MemoryCounters) -> Vec<MemoryCounter> {
@@ -153,6 +181,7 @@ pub(in crate::command) mod samples {
             bytes: 24 << 30,
             total: Ok(23 << 30),
             holes: 32_768,
+            swap: Ok(SwappedMemory { used: 1 << 30, compressed: 900 << 20, memory: 300 << 20 }),
             without_mark: vec![
                 MemoryCounter { name: "KernelStack", bytes: 12 << 20 },
                 MemoryCounter { name: "Percpu", bytes: 3 << 20 },
@@ -162,6 +191,7 @@ pub(in crate::command) mod samples {
         let unknown = AccountMachine {
             total: Err(Reason::NotApplicable("this capture does not have it")),
             without_mark: Vec::new(),
+            swap: Err(Reason::NotApplicable("this capture does not have it")),
             holes: 0,
             cut_short: true,
             ..machine.clone()

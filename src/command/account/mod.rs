@@ -12,6 +12,7 @@ mod one;
 pub(super) mod records;
 mod rests;
 mod summary;
+mod summary_text;
 
 use change_records::{AccountChange, AccountComparison};
 use charges::AccountCharge;
@@ -199,33 +200,34 @@ These choose the rows:
 
 Words of the answer:
 
-  of which          parts of a row, which may overlap
-  locked            in regions that the process locked with mlock (a child does not inherit that)
-  lazily freed      marked by MADV_FREE, also if written since; the summary adds how much the kernel can reclaim now
+  of which            parts of a row, which may overlap
+  locked              in regions that the process locked with mlock (a child does not inherit that)
+  lazily freed        marked by MADV_FREE, also if written since; the summary adds how much the kernel can reclaim now
   heap pages, in use  pages of glibc's heaps that hold a chunk in use (`with heap`), in at least one of several processes
   heap pages, free    other pages of these heaps; `heap` lists chunks and other allocators
-  heap or not       anonymous memory that may belong to a heap that was not walked to its end
-  dirty             written to disk before it is freed; clean file pages can be dropped at any time
-  free              freed when the allocator returns it: a setting of most allocators, and malloc_trim in glibc
-  own               exclusive anonymous memory and private file copies
-  forked            shared with a parent or child
-  other             merged and kernel pages, entries without memory, and amounts that cannot be divided
-  unmapped here     pages of objects that none of the processes maps: a memfd, a file of tmpfs, shared memory
-  io_uring          rings that none of them maps: at most so much, by the number of entries
-  client            buffers of a graphics driver for one of its clients; not in the sum, because they may be on the device
-  large folios      huge pages and the like: if only a part is mapped, all of it is in use, and Rss counts the part
-  at least          more is unknown: an object cannot be examined
-  at most           the pages are unknown: secret memory, virtual machines, and the zero pages of a core
-  in rss            the sum of the Rss of all processes
-  in one of these   mapped by one of the counted processes, and perhaps by others
-  freed at exit     private memory that the kernel frees when the process exits, unless a driver holds it
-  charged           memory charged to the cgroup, also what none of its processes maps
+  heap or not         anonymous memory that may belong to a heap that was not walked to its end
+  dirty               written to disk before it is freed; clean file pages can be dropped at any time
+  free                freed when the allocator returns it: a setting of most allocators, and malloc_trim in glibc
+  own                 exclusive anonymous memory and private file copies
+  forked              shared with a parent or child
+  other               merged and kernel pages, entries without memory, and amounts that cannot be divided
+  unmapped here       pages of objects that none of the processes maps: a memfd, a file of tmpfs, shared memory
+  io_uring            parts of rings that none of them maps: at most so much, by the number of entries
+  client              buffers of a graphics driver for one of its clients; not in the sum, because they may be on the device
+  large folios        huge pages and the like: if only a part is mapped, all of it is in use, and Rss counts the part
+  at least            more is unknown: an object cannot be examined
+  at most             the pages are unknown: secret memory, virtual machines, and the zero pages of a core
+  in rss              the sum of the Rss of all processes
+  in one of these     mapped by one of the counted processes, and perhaps by others
+  freed at exit       private memory that the kernel frees when the process exits, unless a driver holds it
+  compressed          memory in swap by zram or zswap, by the ratio of the whole machine
+  charged             memory charged to the cgroup, also what none of its processes maps
 
 Shared memory is freed when its file is deleted and its last mapping and descriptor are gone. Rss leaves out hugetlb \
 pages, page tables, swap, zero pages, guard pages, device frames and [vvar]. The summary lists them.
 
-The sums of a whole process are compared with smaps_rollup, and are equal if the process is stopped. Page flags are \
-read only of files, shared memory and drivers if smaps_rollup shows that nothing is merged or lazily freed.
+With `full`, the sums of a whole process are compared with smaps_rollup, and are equal if the process is stopped. \
+While the kernel makes those sums, threads of the process that map memory may wait.
 
 Processes that ended, or that you may not examine, are left out and counted. Processes with one address space are one \
 row. Without frame numbers the sum of Pss is shown: it is exact if no other process maps the same memory.",

@@ -1,6 +1,7 @@
 //! The rows of `account` for objects in memory that have more pages than mappings show.
 
 use super::records::{FREES_KEPT_MEMORY, bytes};
+use crate::command::named_pages::number_of;
 use crate::inspect::account::{Bound, MemoryObject, MemoryObjects, UnknownFiles};
 use crate::kernel::Name;
 use crate::render::columns::{Cell, Column, Table};
@@ -49,6 +50,8 @@ record! {
         [optional] shared: Option<u64>,
         /// The process that made it, of a System V segment that no process has attached.
         [optional] creator: Option<u32>,
+        /// Whether that process runs still, and no other one with its number.
+        [optional] creator_runs: Option<bool>,
         /// The action that frees the memory.
         freed_by: String,
     }
@@ -92,11 +95,6 @@ fn shared(row: &AccountObject) -> String {
     shared.map_or_else(String::new, |shared| format!("; {} shared with other clients", size(shared)))
 }
 
-/// The word for the number of an object on this device.
-pub(super) fn number_of(device: Option<&str>) -> &'static str {
-    if device.is_some() { "inode" } else { "shmid" }
-}
-
 /// `fd 3 of 812, mapped by 813 and 2 more`
 fn held_by(row: &AccountObject) -> String {
     let words = |holder: &AccountHolder| {
@@ -109,6 +107,11 @@ fn held_by(row: &AccountObject) -> String {
         }
     };
     if let Some(creator) = row.creator {
+        let creator = match row.creator_runs {
+            Some(true) => creator.to_string(),
+            Some(false) => format!("PID {creator} (ended or reused)"),
+            None => format!("PID {creator}"),
+        };
         return format!("created by {creator}, and nobody has it");
     }
     let named: Vec<String> = row.holders.iter().take(MOST_HOLDERS).map(words).collect();
@@ -121,7 +124,7 @@ fn held_by(row: &AccountObject) -> String {
 /// The rows of the largest objects, and a note of the others.
 pub(super) fn emit(objects: &MemoryObjects, of_several: bool, sink: &mut dyn Sink) -> Result<(), Stopped> {
     emit_rows(&objects.all, of_several, sink)?;
-    if let UnknownFiles { files, reason: Some(reason), .. } = &objects.unknown_files {
+    if let Some(UnknownFiles { files, reason: Some(reason), .. }) = &objects.unknown_files {
         let files = counted(*files, "deleted file");
         sink.note(format!("the page cache of {files} is unknown: {}", reason.cause()))?;
     }
@@ -170,6 +173,7 @@ fn row(object: &MemoryObject, of_several: bool) -> AccountObject {
         of_several,
         shared: object.shared,
         creator: object.creator,
+        creator_runs: object.creator_runs,
         freed_by: freed_by(object),
     }
 }
@@ -219,6 +223,7 @@ pub(in crate::command) mod samples {
             of_several: false,
             shared: None,
             creator: None,
+            creator_runs: None,
             freed_by: FREES_KEPT_MEMORY.to_owned(),
         };
         let pool = AccountObject {
@@ -273,6 +278,7 @@ pub(in crate::command) mod samples {
             holders: Vec::new(),
             held: 0,
             creator: Some(811),
+            creator_runs: Some(false),
             freed_by: "ipcrm -m 5".to_owned(),
             ..segment.clone()
         };

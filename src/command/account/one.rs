@@ -2,15 +2,16 @@
 
 use super::objects::{self, INTERRUPTED};
 use super::records::{self, AccountGroup, AccountRow, NO_HEAP, freed_by};
-use super::{AccountFor, AccountOf, AccountPart, family, rests, summary};
+use super::summary::{self, KernelSums};
+use super::{AccountFor, AccountOf, AccountPart, family, rests};
 use crate::command::floor::{Context, Error, Flow, Outcome};
 use crate::command::named_pages::{PagesOfSymbols, name_among_symbols, name_of_mapping, names_in};
 use crate::command::rows::{self, RowLimit, finish, note_hidden_rows, pull};
 use crate::eval::{self, Origin, Spans};
 use crate::inspect::account::{AccountSums, Accounting, MemoryObjects};
 use crate::inspect::{AddressSpace, Evidence, Group};
-use crate::kernel::Key;
 use crate::kernel::status::LARGEST_PID;
+use crate::kernel::{Device, Key};
 use crate::lang::{Expression, Range, Spanned};
 use crate::process::Target;
 use crate::render::Sink;
@@ -34,7 +35,7 @@ impl AccountFor {
         let by = self.key()?;
         let more = self.evidence(by, &space)?;
         let ranges = part.as_ref().map_or_else(|| space.spans(), |spans| spans.ranges().to_vec());
-        let before = part.is_none().then(|| target.process.rollup());
+        let before = (self.is_full && part.is_none()).then(|| target.process.rollup());
         let rollup = before.as_ref().and_then(|before| before.as_ref().ok());
         let accounting = space.account_beside(rollup, &ranges, more, self.finds(AccountPart::Content));
         let mut symbols = (by == Some(Key::Symbol))
@@ -50,17 +51,20 @@ impl AccountFor {
                 Err(error) => (Err(Reason::NotApplicable(INTERRUPTED)), rows::stop_of_sweep(Err(error.into()), sink)?),
             },
         };
-        let kernel = match before {
-            _ if stopped.is_some() => Err(Reason::NotApplicable(INTERRUPTED)),
-            None => Err(Reason::NotApplicable("only a whole process is compared")),
-            Some(before) => before.and_then(|before| Ok((before, target.process.rollup()?))).map_err(Reason::from),
+        let kernel = match &part {
+            _ if stopped.is_some() => KernelSums::unread(INTERRUPTED),
+            Some(_) => KernelSums::unread("only a whole process is compared"),
+            None => KernelSums::of(before, &sums),
         };
-        let summary = summary::summary(&sums, &space, kernel, &objects, stopped.is_some());
+        let summary = summary::summary(&sums, &kernel, &objects, stopped.is_some());
         if stopped != Some(Stopped::Closed) {
             sink.answer(records::answer(&summary, by.is_none().then(|| largest_class(&sums)).flatten()))?;
             match by {
                 None => self.emit_classes_and_objects(&sums, &objects, sink)?,
-                Some(by) => emit_groups(&sums, by, cut, &|group| name(&sums, by, group, symbols.as_ref()), sink)?,
+                Some(by) => {
+                    emit_groups(&sums, by, cut, &|group| name(&sums, by, group, symbols.as_ref()), sink)?;
+                    emit_objects(&sums, &objects, sink)?;
+                }
             }
         }
         finish(&summary, stopped, sink)?;
@@ -87,8 +91,7 @@ impl AccountFor {
         if self.finds(AccountPart::Heap) && sums.all.of_all(OF_HEAPS) + sums.all.of(AccountClass::PrivateUnclear) == 0 {
             sink.note(NO_HEAP)?;
         }
-        objects.iter().try_for_each(|objects| objects::emit(objects, false, sink))?;
-        rests::emit(&sums.rests(), sums.accounting().space(), sink)
+        emit_objects(sums, objects, sink)
     }
 
     /// The part of the process that is asked for; `None` for all of it.
@@ -112,6 +115,12 @@ impl AccountFor {
             None => (self.cut.is_some() && self.file.is_none()).then_some(Key::Region),
         })
     }
+}
+
+/// The rows beside the sum.
+fn emit_objects(sums: &AccountSums, objects: &Fact<MemoryObjects>, sink: &mut dyn Sink) -> Result<(), Stopped> {
+    objects.iter().try_for_each(|objects| objects::emit(objects, false, sink))?;
+    rests::emit(&sums.rests(), sums.accounting().space(), sink)
 }
 
 /// The hint for one address in the place of a range: a small number is probably a process, as in `compare PID`.
@@ -183,19 +192,31 @@ fn emit_groups(
     name: &dyn Fn(Group) -> String,
     sink: &mut dyn Sink,
 ) -> Result<(), Stopped> {
-    let mut rows = sums.named(name);
+    let mut rows = sums.named(|group| (name(group), object(sums, by, group)));
     let more = rows::keep_shown(&mut rows, cut.or_else(|| rows::usual_cut(by)), |(_, account)| account.total());
-    for (key, account) in rows {
+    for ((key, object), account) in rows {
         let classes = AccountClass::ALL.iter().map(|&class| (class, account.of(class)));
         sink.emit(&AccountGroup {
             by: by.to_string(),
             key,
+            device: object.and_then(|(device, _)| device).map(|device| device.to_string()),
+            inode: object.map(|(_, inode)| inode),
             bytes: account.total(),
             of: sums.all.total(),
             classes: Numbers(classes.filter(|(_, bytes)| *bytes > 0).collect()),
         })?;
     }
     note_hidden_rows(more, "group", sink)
+}
+
+/// What a group by mapping maps, by its device, if it is a file, and its inode or the number of the segment.
+fn object(sums: &AccountSums, by: Key, group: Group) -> Option<(Option<Device>, u64)> {
+    let Group::Region(Some(index)) = group else {
+        return None;
+    };
+    let region = &sums.accounting().space().viewed_regions().get(index)?.region;
+    let is_object = by == Key::Mapping && (region.inode != 0 || region.is_segment());
+    is_object.then(|| (Some(region.device).filter(|_| !region.is_segment()), region.inode))
 }
 
 /// The name of a group.

@@ -1,12 +1,12 @@
 //! The records of `account`, and how they are written.
 
-use crate::kernel::{Name, PageSize};
+use crate::command::named_pages::named_object;
+use crate::kernel::Name;
 use crate::render::Record;
 use crate::render::bar::{BAR, bar};
 use crate::render::columns::{Cell, Column, MakeCell, Table, amount, mapping_key, region_key};
-use crate::render::text::lines::Lines;
+use crate::render::text::Text;
 use crate::render::text::words::group_heading;
-use crate::render::text::{Text, pages};
 use crate::render::theme::Role;
 use crate::render::units::{percent, size};
 use crate::report::AccountClass::{
@@ -14,7 +14,7 @@ use crate::report::AccountClass::{
     Merged, PrivateCopies, PrivateUnclear, Secret, ShmemHere, ShmemOthers, ShmemUnclear, Unclear,
 };
 use crate::report::record::record;
-use crate::report::{AccountClass, BesideRss, Fact, Numbers, Reason};
+use crate::report::{AccountClass, BesideRss, Fact, Numbers};
 
 /// What gives shared memory back, of one process or of several.
 pub(super) const FREES_SHARED_MEMORY: &str = "munmap everywhere, and delete the file if it has one";
@@ -63,6 +63,10 @@ record! {
         by: String,
         /// Its value for this group.
         key: String,
+        /// The device of the file or object, by mapping; absent for a System V segment.
+        [optional] device: Option<String>,
+        /// Its inode there, or the number of the segment: two objects may have one name.
+        [optional] inode: Option<u64>,
         /// Bytes that are mapped.
         bytes: u64,
         /// All bytes of the account.
@@ -85,6 +89,8 @@ record! {
         distinct: Fact<u64>,
         /// Bytes that Rss does not count. Those of drivers and of kernel data are the addresses that they span.
         beside: Numbers<BesideRss>,
+        /// Bytes that its memory in swap is compressed to, by the ratio of all that is in swap on the machine.
+        swap_compressed: Fact<u64>,
         /// Bytes of page tables, for a whole process.
         page_tables: Fact<u64>,
         /// Bytes of objects in memory (memfds, tmpfs and the like) that are in no page table of the process, for a
@@ -92,6 +98,9 @@ record! {
         unmapped: Fact<u64>,
         /// Set if that is not exact: `at least`, `at most` or `about`.
         [optional] unmapped_bound: Option<&'static str>,
+        /// Of deleted files that are open, bytes in the page cache that are in no page table of the process, with
+        /// `full`.
+        [optional] deleted_files: Option<u64>,
         /// Bytes of large anonymous folios that nobody maps, while another part of the folio is mapped: of huge pages
         /// that were given back in part.
         folio_rests: Fact<u64>,
@@ -158,17 +167,6 @@ impl Record for AccountGroup {
     }
 }
 
-impl Record for AccountSummary {
-    fn write(&self, text: &mut Text) {
-        text.line(summary, self);
-        text.notes();
-    }
-
-    fn totals(&self, page: PageSize) -> Vec<(&'static str, u64)> {
-        vec![("_pages", page.pages_in(self.bytes)), ("_bytes", self.bytes)]
-    }
-}
-
 /// `account`
 static CLASSES: Table<AccountRow> = Table::of(&[
     bytes("bytes").cell(|_, row| Cell::size(row.bytes)),
@@ -207,7 +205,7 @@ pub(super) const fn bytes(title: &'static str) -> Column {
 fn groups(group: &AccountGroup) -> Table<AccountGroup> {
     let key: MakeCell<AccountGroup> = |_, group| match group.by.as_str() {
         "region" => region_key(&group.key),
-        "mapping" => mapping_key(&group.key),
+        "mapping" => mapping_key(named_object(&group.key, group.inode, group.device.as_deref())),
         _ => Cell::new(&group.key),
     };
     let width = if group.by == "region" { "0x7fffdeadb000 rw-p [heap]".len() } else { 20 };
@@ -303,150 +301,11 @@ pub(super) fn of_which_most(bytes: u64, whole: u64, class: &str) -> String {
     format!(": {} ({share}) is {class}", size(bytes))
 }
 
-/// The proof of the sum, the frames, and what stands beside.
-fn summary(lines: &mut Lines, summary: &AccountSummary) {
-    if let Some(bytes) = summary.may_be_zeros {
-        lines.line().indent(2).word(
-            "",
-            Role::Note,
-            format!("{} of unknown kind may be zero pages, which Rss does not count", size(bytes)),
-        );
-    }
-    if let Ok(kernel) = &summary.kernel {
-        proof(lines, summary, kernel);
-    }
-    match &summary.distinct {
-        Ok(distinct) if *distinct < summary.bytes && lines.style.is_full => {
-            let again = size(summary.bytes - distinct);
-            lines.line().indent(2).plain(format!("{again} is mapped twice"));
-        }
-        // Each row that it concerns has a note.
-        Ok(_) | Err(Reason::FrameHidden) => {}
-        Err(reason) => {
-            lines.line().indent(2).word(
-                "",
-                Role::Note,
-                format!("whether frames are mapped more than once is unknown: {}", reason.cause()),
-            );
-        }
-    }
-    lazily_freed(lines, summary);
-    if let Ok(droppable @ 1..) = summary.droppable {
-        let line = lines.line();
-        line.indent(2).plain("droppable: the kernel may discard ").push(Role::Size, size(droppable));
-        line.plain(" at any time, whatever was written there (MAP_DROPPABLE)");
-    }
-    if let Ok(zeros @ 1..) = summary.zeros {
-        let line = lines.line();
-        line.indent(2).plain("zero-filled subpages of huge pages: MADV_DONTNEED frees ").push(Role::Size, size(zeros));
-        line.plain("; MADV_NOHUGEPAGE on the region prevents them");
-    }
-    let mut beside: Vec<String> = Vec::new();
-    if let Ok(tables) = &summary.page_tables {
-        beside.push(format!("page tables {}", size(*tables)));
-    }
-    let amounts = summary.beside.iter().filter(|(_, bytes)| *bytes > 0);
-    beside.extend(amounts.map(|(what, bytes)| format!("{} {}", what.word().replace('_', " "), size(*bytes))));
-    beside.extend(unmapped(&summary.unmapped, summary.unmapped_bound));
-    beside.extend(unmapped_folios(&summary.folio_rests));
-    if !beside.is_empty() {
-        lines.line().indent(2).plain(format!("not in the sum: {}", beside.join(", ")));
-    }
-    if summary.map_count_average {
-        lines.line().indent(2).word("", Role::Warn, "for large folios, sharing is estimated from average map counts");
-    }
-    pages::remarks(lines, summary.cut_short, summary.changed);
-}
-
-/// What the kernel gets back of memory that was freed with MADV_FREE. A page that another process maps too is kept if
-/// that process has written to it, which shows nowhere (`try_to_unmap_one` in mm/rmap.c looks at each mapping).
-fn lazily_freed(lines: &mut Lines, summary: &AccountSummary) {
-    let Ok(unwritten) = summary.lazy_free else {
-        return;
-    };
-    let marked = summary.lazily_freed.as_ref().copied().unwrap_or(0);
-    if unwritten == 0 && marked == 0 {
-        return;
-    }
-    let elsewhere = summary.lazily_freed_elsewhere.as_ref().copied();
-    let (at_most, now) = match elsewhere {
-        Ok(0) => ("", unwritten),
-        Ok(elsewhere) => ("at most ", unwritten.min(marked.saturating_sub(elsewhere))),
-        Err(_) => ("at most ", unwritten),
-    };
-    let line = lines.line();
-    line.indent(2).plain(format!("lazily freed: the kernel reclaims {at_most}")).push(Role::Size, size(now));
-    line.plain(" when memory is short; MADV_DONTNEED (after a fork, in each process) frees it at once");
-    match elsewhere {
-        Ok(0) if marked > unwritten => {
-            line.word("; ", Role::Plain, format!("{} were written since they were freed", size(marked - unwritten)));
-        }
-        Ok(elsewhere @ 1..) => {
-            line.plain("; ").push(Role::Size, size(elsewhere));
-            line.plain(" are mapped by other processes too, and stay if one of them has written there");
-        }
-        _ => {}
-    }
-}
-
-/// The sum compared with the kernel's.
-fn proof(lines: &mut Lines, summary: &AccountSummary, kernel: &AccountProof) {
-    let is_exact = kernel.differing.is_empty() && kernel.before == kernel.after;
-    // A running process changes a little while it is read.
-    let is_near = |one: u64, other: u64| one.abs_diff(other) <= kernel.after / 100;
-    let is_near = is_near(kernel.before, kernel.after)
-        && kernel.differing.iter().all(|check| is_near(check.counted, check.kernel));
-    if (is_exact || is_near && kernel.causes.is_empty()) && !lines.style.is_full {
-        return;
-    }
-    let line = lines.line();
-    line.indent(2);
-    if is_exact {
-        line.word("", Role::Good, "the sums equal smaps_rollup").plain(format!(": {}", kernel.compared.join(", ")));
-    } else if kernel.before == kernel.after && summary.bytes == kernel.after {
-        line.plain(format!("the sum equals Rss of smaps_rollup, {}", size(kernel.after)));
-    } else {
-        let after = match kernel.after {
-            after if after == kernel.before => String::new(),
-            after => format!(", and {} after the count", difference(kernel.before, after)),
-        };
-        line.plain(format!("Rss of smaps_rollup: {}{after}", size(kernel.before)));
-    }
-    for check in kernel.differing.iter().filter(|check| check.field != "Rss") {
-        let difference = difference(check.counted, check.kernel);
-        lines.line().indent(4).plain(format!("{}: {}, {difference} in smaps_rollup", check.field, size(check.counted)));
-    }
-    for cause in &kernel.causes {
-        lines.line().indent(4).word("", Role::Note, cause);
-    }
-    if let Some(vm_rss) = kernel.vm_rss.filter(|&vm_rss| vm_rss != kernel.after) {
-        lines.line().indent(2).plain(format!("VmRSS is {}: the kernel updates its counters in batches", size(vm_rss)));
-    }
-}
-
-/// `8 KiB more`: how much more `other` is than `one`, also where both round to the same amount.
-fn difference(one: u64, other: u64) -> String {
-    let what = if other > one { "more" } else { "less" };
-    format!("{} {what}", size(one.abs_diff(other)))
-}
-
-/// `unmapped parts of objects: at least 16 MiB`
-pub(super) fn unmapped(bytes: &Fact<u64>, bound: Option<&'static str>) -> Option<String> {
-    let bytes = *bytes.as_ref().ok().filter(|&&bytes| bytes > 0)?;
-    let bound = bound.map_or_else(String::new, |bound| format!("{bound} "));
-    Some(format!("unmapped parts of objects {bound}{}", size(bytes)))
-}
-
-/// `unmapped parts of large folios 16 MiB`
-pub(super) fn unmapped_folios(bytes: &Fact<u64>) -> Option<String> {
-    let bytes = *bytes.as_ref().ok().filter(|&&bytes| bytes > 0)?;
-    Some(format!("unmapped parts of large folios {}", size(bytes)))
-}
-
 /// Samples of its records.
 #[cfg(test)]
 pub(in crate::command) mod samples {
     use super::*;
+    use crate::report::Reason;
 
     pub fn all() -> Vec<Box<dyn Record>> {
         vec![
@@ -482,6 +341,8 @@ pub(in crate::command) mod samples {
         AccountGroup {
             by: "mapping".into(),
             key: "/usr/lib/x86_64-linux-gnu/libc.so.6".into(),
+            device: Some("08:01".into()),
+            inode: Some(1030),
             bytes: 1_400_000,
             of: 6 << 30,
             classes: Numbers(vec![(AccountClass::PrivateCopies, 24 << 10), (AccountClass::FileOthers, 1_375_424)]),
@@ -498,9 +359,11 @@ pub(in crate::command) mod samples {
             may_be_zeros: None,
             distinct: Ok((6 << 30) - (100 << 20)),
             beside: Numbers(vec![(BesideRss::Hugetlb, 0), (BesideRss::Swapped, 3 << 20), (BesideRss::ZeroPages, 4096)]),
+            swap_compressed: Ok(1 << 20),
             page_tables: Ok(12 << 20),
             unmapped: Ok(16 << 20),
             unmapped_bound: Some("at least"),
+            deleted_files: Some(2 << 20),
             folio_rests: Ok(1 << 20),
             lazily_freed: Ok(300 << 20),
             lazily_freed_elsewhere: Ok(0),
@@ -529,9 +392,11 @@ pub(in crate::command) mod samples {
             may_be_zeros: Some(164 << 10),
             distinct: Err(Reason::FrameHidden),
             beside: Numbers(Vec::new()),
+            swap_compressed: Err(Reason::NotApplicable("nothing is in swap")),
             page_tables: Err(Reason::NotOnThisKernel("/proc/PID/status does not show it".into())),
             unmapped: Err(Reason::NotApplicable("objects in memory are searched only for a whole process")),
             unmapped_bound: None,
+            deleted_files: None,
             folio_rests: Err(Reason::FrameHidden),
             lazily_freed: Err(Reason::FrameHidden),
             lazily_freed_elsewhere: Err(Reason::FrameHidden),

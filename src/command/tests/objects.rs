@@ -3,6 +3,7 @@
 use super::{World, all, records};
 use crate::command::account::objects::AccountObject;
 use crate::command::account::records::AccountSummary;
+use crate::kernel::PageFlags;
 use crate::process::fake::region;
 use crate::report::ObjectKind;
 
@@ -19,13 +20,8 @@ fn memory_of_a_driver_counts_once_for_each_client() {
     let mut world = World::new([region(0x700, 0x710)]);
     world.maps(0x700, 3, 0x100);
     let node = "/dev/dri/renderD128";
-    world.descriptors = vec![
-        ("socket:[1]", String::new()),
-        (node, client(31, 40)),
-        (node, client(31, 40)),
-        (node, client(32, 30)),
-        (node, "pos:\t0\n".to_owned()),
-    ];
+    world.descriptors =
+        vec![("socket:[1]", String::new()), (node, client(31, 40)), (node, client(31, 40)), (node, client(32, 30))];
     let records = records("account", world.target().1);
     let rows: Vec<_> = all::<AccountObject>(&records)
         .map(|row| (row.name.to_string(), row.inode, row.unmapped, row.at_most, row.shared, row.held))
@@ -44,4 +40,35 @@ fn memory_of_a_driver_counts_once_for_each_client() {
     // It may be on the device.
     let summary = all::<AccountSummary>(&records).next().expect("a sum");
     assert_eq!((summary.unmapped.clone().ok(), summary.unmapped_bound), (Some(0), None));
+}
+
+/// What has such a name and shows no client may be any file: here nobody knows its mount.
+#[test]
+fn a_name_does_not_make_a_device() {
+    let mut world = World::new([region(0x700, 0x710)]);
+    world.maps(0x700, 3, 0x100);
+    world.descriptors = vec![("/dev/dri/renderD128", "pos:\t0\n".to_owned())];
+    let records = records("account", world.target().1);
+    let summary = all::<AccountSummary>(&records).next().expect("a sum");
+    let reason = summary.unmapped.clone().expect_err("it may be in memory");
+    assert!(reason.to_string().contains("mounts that the process does not see"), "{reason}");
+}
+
+/// The kernel holds the lock of the address space while it adds up smaps_rollup.
+#[test]
+fn sums_of_the_kernel_are_read_where_they_are_needed() {
+    let compared = |line: &str| {
+        let mut world = World::new([region(0x700, 0x710)]);
+        world.maps(0x700, 3, 0x100);
+        for frame in 0x100..0x103 {
+            world.flags.insert(frame, (PageFlags::ANON | PageFlags::SWAPBACKED).bits());
+        }
+        let rollup = "700000-710000 ---p 00000000 00:00 0 [rollup]\nRss: 12 kB\nLazyFree: 8 kB\nKSM: 0 kB\n";
+        world.has_rollup(rollup);
+        let records = records(line, world.target().1);
+        let summary = all::<AccountSummary>(&records).next().expect("a sum").clone();
+        (summary.kernel.is_ok(), summary.lazy_free.ok())
+    };
+    assert_eq!(compared("account"), (false, Some(0)));
+    assert_eq!(compared("account full"), (true, Some(8 << 10)));
 }

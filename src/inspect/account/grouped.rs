@@ -15,6 +15,7 @@ use crate::kernel::{Key, VirtualAddress};
 use crate::report::{AccountClass, AccountMark, Fact};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
 
 /// An account that adds everything up, and each group of pages. Dropping it ends what is under way.
 ///
@@ -203,10 +204,10 @@ impl AccountSums {
 
     /// The groups with memory by their names, the largest first; regions by address. Groups of one name are one, except
     /// regions.
-    pub fn named(&self, name: impl Fn(Group) -> String) -> Vec<(String, Account)> {
+    pub fn named<K: Clone + Eq + Hash>(&self, name: impl Fn(Group) -> K) -> Vec<(K, Account)> {
         let is_by_region = self.by == Some(Key::Region);
-        let mut rows: Vec<(String, Account)> = Vec::new();
-        let mut numbers: HashMap<String, usize> = HashMap::new();
+        let mut rows: Vec<(K, Account)> = Vec::new();
+        let mut numbers: HashMap<K, usize> = HashMap::new();
         let mut groups: Vec<_> = self.groups.iter().filter(|(_, account)| account.total() > 0).collect();
         groups.sort_by_cached_key(|(group, _)| matches!(group, Group::Region(_)));
         for (group, account) in groups {

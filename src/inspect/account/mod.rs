@@ -42,6 +42,7 @@ mod family;
 mod frame_counts;
 mod frames;
 mod grouped;
+mod mapped_parts;
 mod objects;
 mod overlaps;
 mod proof;

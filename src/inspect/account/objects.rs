@@ -10,21 +10,19 @@ use super::super::address_space::AddressSpace;
 use super::super::classify::Backing;
 use super::super::page::Page;
 use super::super::region::ViewedRegion;
+use super::mapped_parts::MappedParts;
 use crate::budget::{Budget, OutOfBudget};
 use crate::inspect::Result;
-use crate::kernel::descriptors::RING;
+use crate::kernel::descriptors::{RING, ring_offset};
 use crate::kernel::mapped_file::{HUGETLBFS, MappedFile, OTHER_NUMBERS, TMPFS};
 use crate::kernel::maps;
 use crate::kernel::segments::Segment;
-use crate::kernel::{Device, Name, PageSize, Region, State, joined};
+use crate::kernel::{Device, Name, PageSize, Region, State};
 use crate::process::{self, KernelDescriptor, KernelMemory, Machine, MemoryDescriptor, Process};
 use crate::report::{Fact, ObjectKind, Reason};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
-/// Stretches of an object after which those that touch are joined.
-const JOIN_AFTER: usize = 1 << 12;
 /// Holders of an object that are listed.
 const MOST_HOLDERS: usize = 64;
 
@@ -60,6 +58,8 @@ pub struct MemoryObject {
     pub shared: Option<u64>,
     /// The process that made it, of a System V segment that no process has attached.
     pub creator: Option<u32>,
+    /// Whether that process runs still, and no other one with its number; `None` if that is unknown.
+    pub creator_runs: Option<bool>,
     /// Bytes of its pages, in memory or in swap.
     pub bytes: u64,
     /// Whether it may have fewer outside of page tables: its size is known, but not what of it was filled, or not what
@@ -94,6 +94,7 @@ impl MemoryObject {
             is_removed: None,
             shared: None,
             creator: None,
+            creator_runs: None,
             bytes,
             is_at_most: false,
             mapped: 0,
@@ -126,8 +127,8 @@ pub struct MemoryObjects {
     pub all: Vec<MemoryObject>,
     /// Why there may be more.
     pub unknown: Option<Reason>,
-    /// Deleted files on disks that may have pages in the page cache.
-    pub unknown_files: UnknownFiles,
+    /// Deleted files on disks that may have pages in the page cache; `None` if none was opened.
+    pub unknown_files: Option<UnknownFiles>,
 }
 
 /// What a sum is, if it is not exact.
@@ -160,6 +161,12 @@ impl MemoryObjects {
         self.all.iter().filter(move |object| !is_other(object.kind))
     }
 
+    /// Bytes in the page cache of deleted files; `None` if they were not opened.
+    pub fn of_deleted_files(&self) -> Option<u64> {
+        let files = self.all.iter().filter(|object| object.kind == ObjectKind::DeletedFile);
+        self.unknown_files.is_some().then(|| files.map(MemoryObject::unmapped).sum())
+    }
+
     /// What that sum is; `None` if it is exact.
     pub fn bound(&self) -> Option<Bound> {
         match (self.unknown.is_some(), self.in_memory().any(|object| object.is_at_most)) {
@@ -188,8 +195,8 @@ pub struct ObjectHolder {
 pub(super) struct ObjectCounter {
     mapped: BTreeMap<ObjectIdentity, MappedParts>,
     objects: BTreeMap<ObjectIdentity, MemoryObject>,
-    /// The rings that they map, whose memory is counted there.
-    mapped_rings: BTreeSet<(Device, u64)>,
+    /// The least bytes of rings: those that have so many in page tables are mapped as a whole.
+    least_of_rings: BTreeMap<ObjectIdentity, u64>,
     /// The processes.
     processes: BTreeSet<u32>,
     /// The IPC namespace of the process whose pages are added, once it was asked for.
@@ -212,36 +219,6 @@ pub struct UnknownFiles {
     pub reason: Option<Reason>,
 }
 
-/// Parts of an object, from offset to offset.
-#[derive(Default)]
-struct MappedParts {
-    parts: Vec<Range<u64>>,
-    /// How many there may be before they are joined.
-    most: usize,
-}
-
-impl MappedParts {
-    fn add(&mut self, part: Range<u64>) {
-        match self.parts.last_mut() {
-            Some(last) if last.end == part.start => last.end = part.end,
-            _ => self.parts.push(part),
-        }
-        if self.parts.len() > self.most.max(JOIN_AFTER) {
-            self.join();
-            self.most = self.parts.len().saturating_mul(2);
-        }
-    }
-
-    fn join(&mut self) {
-        self.parts = joined(std::mem::take(&mut self.parts));
-    }
-
-    fn bytes(&mut self) -> u64 {
-        self.join();
-        self.parts.iter().map(|part| part.end - part.start).sum()
-    }
-}
-
 impl ObjectCounter {
     /// Looks for deleted files on disks too, and opens them.
     pub fn with_deleted_files(&mut self) {
@@ -251,11 +228,16 @@ impl ObjectCounter {
     /// Adds a page of a region whose [parts are counted](has_counted_parts), if a page table has it. A private copy is
     /// not of the object.
     pub fn add_page(&mut self, region: &Region, page: &Page, size: PageSize) {
-        if page.state() != State::Present || !page.entry.is_file_or_shared() {
-            return;
+        let is_ring = is_of_ring(region);
+        match page.state() {
+            State::Present if page.entry.is_file_or_shared() => {}
+            // Before Linux 6.10 the page map shows nothing of rings: the kernel maps all of them at once.
+            State::PfnMapped if is_ring => {}
+            _ => return,
         }
         let into = page.address.get().saturating_sub(region.range.start().get());
         let start = region.offset.saturating_add(into);
+        let start = if is_ring { ring_offset(start) } else { start };
         let part = start..start.saturating_add(page.bytes(size));
         self.mapped.entry(self.identity(region)).or_default().add(part);
     }
@@ -276,9 +258,6 @@ impl ObjectCounter {
     /// Turns to a process: its pages may follow.
     pub fn enter(&mut self, space: &AddressSpace) {
         self.namespace = None;
-        let rings = space.viewed_regions().iter().map(|viewed| &viewed.region);
-        let rings = rings.filter(|region| region.name.as_bytes() == RING);
-        self.mapped_rings.extend(rings.map(|region| (region.device, region.inode)));
         if space.viewed_regions().iter().any(|viewed| viewed.region.is_segment()) {
             match space.target().process.ipc_namespace() {
                 Ok(namespace) => self.namespace = Some(namespace),
@@ -345,9 +324,8 @@ impl ObjectCounter {
                 self.add(identity, (&one.name, one.deleted), &one.file, holder);
             }
         }
-        if descriptors.unknown_rings > 0 {
-            let unknown = "the sizes of rings are shown since Linux 5.16".to_owned();
-            self.may_lack(Reason::NotOnThisKernel(unknown));
+        if let Some(error) = descriptors.unknown_ring {
+            self.may_lack(error);
         }
         descriptors.of_kernel.into_iter().for_each(|one| self.add_kernel_memory(pid, one));
         self.add_deleted_files(process, &descriptors.deleted, budget)
@@ -363,7 +341,9 @@ impl ObjectCounter {
         };
         match one.memory {
             KernelMemory::Ring(device, inode, bytes) => {
-                add(ObjectKind::IoUring, ObjectIdentity::File(device, inode), Name::new(RING), bytes, true, None);
+                let identity = ObjectIdentity::File(device, inode);
+                add(ObjectKind::IoUring, identity.clone(), Name::new(RING), bytes.most, true, None);
+                self.least_of_rings.insert(identity, bytes.least);
             }
             KernelMemory::Graphics(client) => client.memory.into_iter().for_each(|memory| {
                 let name = Name::new(format!("{} {}", client.driver, memory.place));
@@ -461,7 +441,10 @@ impl ObjectCounter {
             if let Some(object) = self.objects.get_mut(&identity) {
                 object.is_removed = Some(segment.is_removed);
             } else if segment.attached == 0 && self.processes.contains(&segment.creator) {
-                self.objects.insert(identity.clone(), unattached(&segment, identity));
+                let object = unattached(&segment, identity.clone(), machine);
+                if object.creator_runs != Some(false) {
+                    self.objects.insert(identity, object);
+                }
             }
         }
     }
@@ -477,13 +460,12 @@ impl ObjectCounter {
             let is_mapped = object.holders.iter().any(|holder| holder.descriptor.is_none());
             object.is_at_most |= self.is_partly_read || object.kind == ObjectKind::DmaBuffer && is_mapped;
         }
-        let is_mapped_ring = |object: &MemoryObject| match object.identity {
-            ObjectIdentity::File(device, inode) => self.mapped_rings.contains(&(device, inode)),
-            _ => false,
+        let is_whole = |object: &MemoryObject| {
+            self.least_of_rings.get(&object.identity).is_some_and(|least| object.mapped >= *least)
         };
-        objects.retain(|object| object.unmapped() > 0 && !is_mapped_ring(object));
+        objects.retain(|object| object.unmapped() > 0 && !is_whole(object));
         objects.sort_by_cached_key(|object| Reverse(object.unmapped()));
-        MemoryObjects { all: objects, unknown: self.unknown, unknown_files: self.deleted.unwrap_or_default() }
+        MemoryObjects { all: objects, unknown: self.unknown, unknown_files: self.deleted }
     }
 }
 
@@ -495,16 +477,17 @@ pub fn unattached_segments(machine: &Machine) -> Result<Vec<MemoryObject>> {
     let (namespace, segments) = machine.segments()?;
     let lone = segments.iter().filter(|segment| segment.attached == 0 && segment.bytes > 0);
     let identity = |number| ObjectIdentity::Segment(namespace.clone(), number);
-    let mut found: Vec<_> = lone.map(|segment| unattached(segment, identity(segment.number))).collect();
+    let mut found: Vec<_> = lone.map(|segment| unattached(segment, identity(segment.number), machine)).collect();
     found.sort_by_cached_key(|object| Reverse(object.bytes));
     Ok(found)
 }
 
-fn unattached(segment: &Segment, identity: ObjectIdentity) -> MemoryObject {
+fn unattached(segment: &Segment, identity: ObjectIdentity, machine: &Machine) -> MemoryObject {
     let name = Name::new(format!("/SYSV{:08x}", segment.key));
     MemoryObject {
         is_removed: Some(segment.is_removed),
         creator: Some(segment.creator),
+        creator_runs: machine.runs_creator(segment),
         ..MemoryObject::new(ObjectKind::SystemV, identity, name, segment.bytes)
     }
 }
@@ -523,7 +506,12 @@ pub(super) fn is_of_object(viewed: &ViewedRegion) -> bool {
 
 /// Whether the pages that page tables have of a region are subtracted from those of its object or deleted file.
 pub(super) fn has_counted_parts(viewed: &ViewedRegion) -> bool {
-    is_of_object(viewed) || viewed.region.is_deleted_file()
+    is_of_object(viewed) || is_of_ring(&viewed.region) || viewed.region.is_deleted_file()
+}
+
+/// Whether a region maps a ring (io_uring).
+fn is_of_ring(region: &Region) -> bool {
+    region.name.as_bytes() == RING
 }
 
 /// The name of memory of a virtual machine.
@@ -545,21 +533,4 @@ fn kind(name: &Name, deleted: bool, file: &MappedFile) -> Option<ObjectKind> {
         _ if name == GUEST_MEMORY => ObjectKind::GuestMemory,
         _ => return None,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_that_overlap_count_once() {
-        let mut parts = MappedParts::default();
-        for part in [0..10, 10..20, 40..50, 15..25, 45..46] {
-            parts.add(part);
-        }
-        assert_eq!(parts.bytes(), 25 + 10);
-        (0..3 * JOIN_AFTER as u64).rev().for_each(|at| parts.add(at..at + 1));
-        assert!(parts.parts.len() <= 2 * JOIN_AFTER, "joined on the way");
-        assert_eq!(parts.bytes(), 3 * JOIN_AFTER as u64);
-    }
 }

@@ -168,6 +168,11 @@ impl World {
         Some(text.clone())
     }
 
+    /// Gives the process a text of smaps_rollup.
+    pub fn has_rollup(&mut self, text: &str) {
+        self.texts.push((File::SmapsRollup, text.to_owned()));
+    }
+
     pub fn new(regions: impl IntoIterator<Item = Region>) -> World {
         World {
             pid: 1,

@@ -31,7 +31,7 @@ pub(super) struct Attached {
 }
 
 /// Pages that are read or scanned at a time: less than 1 ms of work where memory is dense.
-const PIECE: usize = 16 << 10;
+pub(super) const PIECE: usize = 16 << 10;
 
 /// Adds `count` stretches to the `found` ones before them, of which the last may go on. Returns how many there are now.
 fn joined(stretches: &mut [PageRegion], found: usize, count: usize) -> usize {
@@ -213,27 +213,28 @@ impl Attached {
         Ok(so_far)
     }
 
-    /// PAGEMAP_SCAN in pieces. Stretches that were cut between two of them are joined again.
+    /// PAGEMAP_SCAN in pieces of so many pages. Stretches that were cut between two of them are joined again.
     pub(super) fn scan_in_pieces(
         &self,
         memory: &Memory,
         question: Scan,
         into: &mut [PageRegion],
+        pages: usize,
     ) -> rustix::io::Result<(usize, u64)> {
         let page = memory.page.bytes();
         let mut left = if question.max_pages == 0 { u64::MAX } else { question.max_pages };
         let (mut found, mut start) = (0, question.start);
         loop {
-            let piece = Scan { start, max_pages: left.min(PIECE as u64), ..question };
+            let piece = Scan { start, max_pages: left.min(pages as u64), ..question };
             let room = into.get_mut(found..).unwrap_or_default();
             let (count, stopped) = match self.pauses.around(|| sys::scan(&memory.page_map, piece, room)) {
                 Err(Errno::INTR) => continue,
                 answer => answer?,
             };
             let new = room.get(..count).unwrap_or_default();
-            let pages: u64 = new.iter().map(|stretch| (stretch.end - stretch.start) / page).sum();
+            let reported: u64 = new.iter().map(|stretch| (stretch.end - stretch.start) / page).sum();
             let stopped = stopped.max(new.last().map_or(0, |stretch| stretch.end));
-            left = left.saturating_sub(pages);
+            left = left.saturating_sub(reported);
             found = joined(into, found, count);
             if stopped <= start || stopped >= question.end || left == 0 || found >= into.len() {
                 return Ok((found, stopped));
@@ -332,11 +333,14 @@ mod tests {
 
     #[test]
     fn a_scan_in_pieces_finds_the_same() {
-        let bytes = 3 * PIECE * rustix::param::page_size();
-        let mut memory = vec![0_u8; bytes];
+        const PIECE: usize = 64;
+        let page = rustix::param::page_size();
+        let bytes = 3 * PIECE * page;
+        // An area of its own, most of which nobody has touched.
+        let mut memory = vec![0_u8; bytes.max(8 << 20)];
         // Some pages are empty, so that there are several stretches.
-        for part in memory.chunks_mut(bytes / 5) {
-            let written = part.len().saturating_sub(1 << 20);
+        for part in memory.chunks_mut(bytes / 5).take(5) {
+            let written = part.len().saturating_sub(8 * page);
             part.get_mut(..written).unwrap_or_default().fill(1);
         }
         let attached = Attached::open(std::process::id()).expect("to attach to itself");
@@ -344,7 +348,7 @@ mod tests {
         let start = (memory.as_ptr().addr() as u64).next_multiple_of(own.page.bytes());
         let end = start + (bytes as u64 - own.page.bytes()) / own.page.bytes() * own.page.bytes();
         let present = Categories::PRESENT.bits();
-        for max_pages in [0, 20_000, PIECE as u64 + 1] {
+        for max_pages in [0, 80, PIECE as u64 + 1] {
             let question = Scan { start, end, any_of: present, returned: present, max_pages };
             let mut whole = vec![PageRegion::default(); 64];
             let Ok((count, stopped)) = sys::scan(&own.page_map, question, &mut whole) else {
@@ -352,7 +356,7 @@ mod tests {
                 return;
             };
             let mut pieces = vec![PageRegion::default(); 64];
-            let (found, at) = attached.scan_in_pieces(&own, question, &mut pieces).expect("a scan");
+            let (found, at) = attached.scan_in_pieces(&own, question, &mut pieces, PIECE).expect("a scan");
             let ends = |all: &[PageRegion]| all.iter().map(|one| (one.start, one.end)).collect::<Vec<_>>();
             assert_eq!((ends(&pieces[..found]), at), (ends(&whole[..count]), stopped), "{max_pages}");
         }

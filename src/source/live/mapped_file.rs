@@ -13,6 +13,7 @@ use crate::kernel::mapped_file::MappedFile;
 use crate::kernel::mounts::Mount;
 use crate::kernel::{Device, Name, Region};
 use crate::own::rights::with_raised_rights;
+use crate::source::OnMount;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, fstat, fstatfs, major, minor, openat};
 
@@ -31,13 +32,25 @@ pub(super) fn mount_of_descriptor(process: &Directory, thread: Option<u32>, numb
     Ok(mount_id(&info).map(u64::from).into_iter().collect())
 }
 
-/// The words of [`MappedFile`] for the file behind a descriptor, by its link below the directory of the process.
-pub(super) fn behind_descriptor(process: &Directory, thread: Option<u32>, number: u32) -> Result<Vec<u64>> {
-    let path = of_descriptor("fd", thread, number);
+/// The words of [`MappedFile`] for the file behind a descriptor, by its link below the directory of the process, if it
+/// is on the expected mount: the target can change its descriptors at any time, and a server may have to answer.
+pub(super) fn behind_descriptor(process: &Directory, thread: Option<u32>, at: OnMount) -> Result<Vec<u64>> {
+    let path = of_descriptor("fd", thread, at.number);
+    let failed = |error| Error::io(format!("looking at /proc/PID/{path}"), error);
+    let (found, mount) = held(process, &path).map_err(failed)?;
+    if mount != at.mount {
+        return Err(Error::not_available(format!("descriptor {} leads to another file now", at.number)));
+    }
+    status_words(&found).map(Vec::from).map_err(failed)
+}
+
+/// A handle (O_PATH) on the file behind a descriptor, and the number of its mount, which no other mount gets as long as
+/// the handle is open. No server is asked.
+fn held(process: &Directory, path: &str) -> rustix::io::Result<(OwnedFd, Option<u32>)> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
-    let found = with_raised_rights(|| openat(process.fd(), &path, flags, Mode::empty()));
-    let words = found.and_then(|found| status_words(&found));
-    words.map(Vec::from).map_err(|error| Error::io(format!("looking at /proc/PID/{path}"), error))
+    let found = with_raised_rights(|| openat(process.fd(), path, flags, Mode::empty()))?;
+    let info = own_file(&format!("fdinfo/{}", found.as_raw_fd())).and_then(read_all)?;
+    Ok((found, mount_id(&info)))
 }
 
 /// Bytes of the file behind a descriptor that are in the page cache. It is opened, but only if it is the `expected` one
@@ -51,13 +64,11 @@ pub(super) fn cached_of_descriptor(
     let (directory, path) = (process.directory(), of_descriptor("fd", thread, number));
     let failed = |error| Error::io(format!("looking at /proc/PID/{path}"), error);
     let name = Name::new(directory.link(&path).map_err(failed)?);
-    let flags = OFlags::PATH | OFlags::CLOEXEC;
-    let found = with_raised_rights(|| openat(directory.fd(), &path, flags, Mode::empty())).map_err(failed)?;
-    // The handle holds the mount, so that no other mount gets its number. A server would have to answer `stat` too.
-    let info = own_file(&format!("fdinfo/{}", found.as_raw_fd())).and_then(read_all).map_err(failed)?;
+    let (found, mount) = held(directory, &path).map_err(failed)?;
     let mounts = directory.read(&process.memory().path("mountinfo")).map_err(failed)?;
     let mounts = access::mounts(&mounts, budget)?;
-    let mount = mounts.iter().find(|mount| mount_id(&info) == Some(mount.id));
+    // A server would have to answer `stat` too.
+    let mount = mounts.iter().find(|one| mount == Some(one.id));
     let is_expected = |found: &OwnedFd| fstat(found).is_ok_and(|stat| numbers(&stat) == expected);
     if mount.is_none_or(Mount::is_served) || !is_expected(&found) {
         return Err(not_opened(&name, Refusal::Replaced));
@@ -148,5 +159,18 @@ mod tests {
         assert_eq!(was_opened(), handles_are_seen);
         assert!(cached((device, inode)).is_ok());
         assert!(was_opened());
+    }
+
+    /// Nothing is asked of a file that came in the place of the listed one, on another mount.
+    #[test]
+    fn only_a_file_on_the_expected_mount_is_looked_at() {
+        let file = tempfile::tempfile().expect("a file");
+        let number = u32::try_from(file.as_raw_fd()).expect("a number");
+        let process = Directory::open("/proc/self").expect("its directory");
+        let mount = mount_of_descriptor(&process, None, number).expect("its fdinfo").first().copied();
+        let mount = mount.and_then(|mount| u32::try_from(mount).ok());
+        let on = |mount| behind_descriptor(&process, None, OnMount { number, mount });
+        assert_eq!(on(mount).expect("its words").len(), MappedFile::WORDS);
+        assert!(on(mount.map_or(Some(1), |mount| Some(mount + 1))).is_err());
     }
 }

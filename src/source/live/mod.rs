@@ -201,9 +201,7 @@ impl Live {
             Probe::DescriptorMount(thread, number) => {
                 mapped_file::mount_of_descriptor(self.attached()?.directory(), thread, number)
             }
-            Probe::Descriptor(thread, number) => {
-                mapped_file::behind_descriptor(self.attached()?.directory(), thread, number)
-            }
+            Probe::Descriptor(thread, at) => mapped_file::behind_descriptor(self.attached()?.directory(), thread, at),
             Probe::DescriptorCache(place, file) => {
                 mapped_file::cached_of_descriptor(self.attached()?, place, file, budget)
             }
@@ -299,7 +297,7 @@ impl Attached {
         if question.start > end {
             return Ok((0, question.start));
         }
-        let scanned = self.scan_in_pieces(&memory, Scan { end, ..question }, into);
+        let scanned = self.scan_in_pieces(&memory, Scan { end, ..question }, into, attached::PIECE);
         scanned.map_err(|error| self.access_error(&memory, "pagemap", error))
     }
 

@@ -21,6 +21,7 @@ mod fork_cost;
 pub mod objects;
 mod rests;
 pub mod rings;
+mod swap;
 
 pub const TESTS: &[Test] = &[
     ("account::a_shell_adds_up", a_shell_adds_up),
@@ -38,6 +39,7 @@ pub const TESTS: &[Test] = &[
     ("account::zeros_in_huge_pages", classes::zeros_in_huge_pages),
     ("account::the_pool_is_beside", classes::the_pool_is_beside),
     ("account::swap_is_beside", classes::swap_is_beside),
+    ("account::swap_is_compressed", swap::is_compressed),
     ("account::guards_and_zeros_are_beside", classes::guards_and_zeros_are_beside),
     ("account::rows_add_up_to_rss", command::rows_add_up_to_rss),
     ("account::amounts_of_matching_pages", command::amounts_of_matching_pages),

@@ -337,16 +337,26 @@ pub fn a_segment_that_nobody_has_attached() {
         state.shm_nattch
     };
     assert_eq!(attached, 0);
+    let pid = target.pid();
+    let row = |command: &str, of: u32| {
+        let found = records(of, command);
+        let rows = of_type(&found, "account-object").into_iter();
+        let row = rows.filter(|row| row["kind"] == "system_v").find(|row| row["inode"] == number);
+        row.unwrap_or_else(|| panic!("no row in {command}")).clone()
+    };
     let mut commands = vec!["account"];
     commands.extend(support::is_root().then_some("account frames"));
     for command in commands {
-        let found = records(target.pid(), command);
-        let rows = of_type(&found, "account-object").into_iter();
-        let row = rows.filter(|row| row["kind"] == "system_v").find(|row| row["inode"] == number);
-        let row = row.unwrap_or_else(|| panic!("no row in {command}"));
+        let row = row(command, pid);
         assert_eq!([&row["bytes"], &row["mapped"]], [&Value::from(5 * page_bytes()), &Value::from(0)], "{row}");
-        assert_eq!(row["creator"], target.pid(), "{row}");
+        assert_eq!([&row["creator"], &row["creator_runs"]], [&Value::from(pid), &Value::from(true)], "{row}");
         assert_eq!(row["freed_by"], format!("ipcrm -m {number}"));
+    }
+    // A process that ended is not named as if it ran.
+    drop(target);
+    if support::is_root() {
+        let row = row("account frames", std::process::id());
+        assert_eq!([&row["creator"], &row["creator_runs"]], [&Value::from(pid), &Value::from(false)], "{row}");
     }
 }
 

@@ -49,9 +49,10 @@ impl Arguments {
         if !first.starts_with(|c: char| c.is_alphabetic() || c == '?') {
             if let Some(command) = self.target.iter().find(|word| full_name(std::slice::from_ref(word)).is_some()) {
                 let line = format!("{command} {}", self.arguments.join(" "));
-                let physical = match LANGUAGE.is_alone(command, std::iter::once("phys:")) {
-                    true => format!(", and of a physical address by `pmdb {command} phys:{}`", self.arguments.join(" ")),
-                    false => String::new(),
+                let physical = if LANGUAGE.is_alone(command, std::iter::once("phys:")) {
+                    format!(", and of a physical address by `pmdb {command} phys:{}`", self.arguments.join(" "))
+                } else {
+                    String::new()
                 };
                 return refused(format!("the command {command} is run by `pmdb PID {line}`{physical}"));
             }

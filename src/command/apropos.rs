@@ -81,7 +81,8 @@ impl Apropos {
                 found.push(Help::Group(HelpGroup { name: group.name(), about: group.about(), commands }));
             }
         }
-        let text = |subject: &&Subject| is_match(&[subject.name, subject.summary, &subject.text(context.commands.records)]);
+        let text =
+            |subject: &&Subject| is_match(&[subject.name, subject.summary, &subject.text(context.commands.records)]);
         let topics: Vec<_> = SUBJECTS.iter().filter(text).map(Subject::entry).collect();
         if !topics.is_empty() {
             found.push(Help::Group(HelpGroup { name: "topics", about: "help TOPIC", commands: topics }));

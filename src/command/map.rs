@@ -40,7 +40,7 @@ impl Command for Map {
         group: Group::Look,
         summary: "draw the address space",
         text: "\
-Draws each region as a row of cells. A cell is a page, or has the size behind the name. Empty regions have a word.
+Draws each region as a row of cells. A cell is a page, or has the size after the name. Empty regions have a word.
 
   where FILTER  only pages that match
   by resident   the share of each cell that is in memory

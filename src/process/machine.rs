@@ -214,7 +214,9 @@ impl Machine {
         let read = || {
             let resources = match self.source.fetch(File::Iomem) {
                 Err(Error::Io { error: Errno::NOENT, .. }) => {
-                    return Err(Error::not_available("there is no /proc/iomem (this /proc is mounted with subset=pid)"));
+                    return Err(Error::not_available(
+                        "there is no /proc/iomem (this /proc is mounted with subset=pid)",
+                    ));
                 }
                 text => Resources::parse(&text?)?,
             };

@@ -10,8 +10,9 @@ use crate::inspect::account::{Family, FamilySums, GroupCharges};
 use crate::process::CgroupMemory;
 use crate::render::columns::{Cell, Column, Table};
 use crate::render::text::Text;
+use crate::render::text::lines::Lines;
 use crate::render::theme::Role;
-use crate::render::units::size;
+use crate::render::units::{counted, size};
 use crate::render::{Record, Sink};
 use crate::report::record::record;
 use crate::report::{ChargeClass, Fact, FamilyClass, Reason};
@@ -165,6 +166,101 @@ fn of_cgroup(memory: CgroupMemory, charges: Fact<GroupCharges>, sums: &FamilySum
 }
 
 /// Samples of its records.
+impl Record for AccountCgroup {
+    fn write(&self, text: &mut Text) {
+        text.line(cgroup, self);
+    }
+}
+
+fn cgroup(lines: &mut Lines, group: &AccountCgroup) {
+    let amount = |bytes: &Fact<u64>| bytes.as_ref().map_or_else(|_| "unknown".to_owned(), |bytes| size(*bytes));
+    let line = lines.line();
+    line.indent(2).plain("cgroup ").push(Role::Name, &group.path);
+    let limit = match group.limit {
+        Ok(limit) => limit.map_or(String::new(), |bytes| format!(" of {}", size(bytes))),
+        Err(_) => " (the limit is unknown)".to_owned(),
+    };
+    line.plain(format!(": {} charged{limit}; anonymous {}", amount(&group.current), amount(&group.anon)));
+    line.plain(format!(", page cache {}", amount(&group.file)));
+    for (bytes, what) in [(&group.shmem, "of it shared memory"), (&group.kernel, "kernel")] {
+        if let Ok(bytes) = bytes {
+            line.plain(format!(", {what} {}", size(*bytes)));
+        }
+    }
+    if let Ok(peak) = &group.peak {
+        let line = lines.line();
+        line.indent(4).plain(format!("peak {}", size(*peak)));
+        if let Ok(killed) = group.killed
+            && killed > 0
+        {
+            line.word(", ", Role::Bad, format!("{} killed by the OOM killer", counted(killed, "process")));
+        }
+    }
+    if let (Ok(bytes @ 1..), Ok(memory)) = (&group.zswapped, &group.zswap) {
+        lines.line().indent(4).plain(format!(
+            "zswap holds {} of its swapped memory in {}",
+            size(*bytes),
+            size(*memory)
+        ));
+    }
+    match (&group.found, &group.current) {
+        (Ok(found), Ok(current)) => {
+            charges(lines, *found, group.charged_elsewhere.as_ref().copied().unwrap_or(0), (*current, group.is_root));
+        }
+        _ => unmapped_file(lines, group),
+    }
+    for reason in [&group.current, &group.file, &group.found].into_iter().filter_map(|fact| fact.as_ref().err()).take(1)
+    {
+        lines.line().indent(4).word("", Role::Note, reason.to_string());
+    }
+}
+
+/// How the sum of the rows differs from what is charged.
+fn charges(lines: &mut Lines, found: u64, elsewhere: u64, (current, is_root): (u64, bool)) {
+    /// A processor charges up to 64 pages more than it has given out, which are of 4 KiB mostly (`MEMCG_CHARGE_BATCH`;
+    /// 32 before Linux 6.1).
+    const SLACK: u64 = 1 << 20;
+    let difference = current.abs_diff(found);
+    if is_root {
+        lines.line().indent(4).word("", Role::Note, "the kernel does not count all that is charged to the root");
+    } else if lines.style.is_full || difference > (current / 100).max(SLACK) {
+        let what = if found < current { "less" } else { "more" };
+        lines.line().indent(4).plain(format!(
+            "the rows add up to {}, {} {what}: processors charge in advance, and memory changes meanwhile",
+            size(found),
+            size(difference)
+        ));
+    }
+    if elsewhere > 0 {
+        lines.line().indent(4).plain(format!(
+            "its processes also map {} that is not charged here, but to the group that touched it first",
+            size(elsewhere)
+        ));
+    }
+}
+
+/// The page cache that no process maps, as far as memory.stat shows it.
+fn unmapped_file(lines: &mut Lines, group: &AccountCgroup) {
+    if let Ok(bytes) = &group.unmapped_file
+        && *bytes > 0
+    {
+        // Which shared memory is mapped, memory.stat does not tell.
+        let text = match group.shmem.as_ref().copied() {
+            Ok(0) => format!("no process maps {} of the page cache: reclaim frees it, if clean", size(*bytes)),
+            Ok(shmem) => format!(
+                "no process maps {} of the page cache: reclaim frees {} or more, if clean; the rest may be shared memory",
+                size(*bytes),
+                size(bytes.saturating_sub(shmem))
+            ),
+            Err(_) => format!(
+                "no process maps {} of the page cache: reclaim frees what is clean, and no shared memory",
+                size(*bytes)
+            ),
+        };
+        lines.line().indent(4).word("", Role::Good, text);
+    }
+}
+
 #[cfg(test)]
 pub(super) mod samples {
     use super::*;

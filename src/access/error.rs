@@ -37,7 +37,7 @@ pub enum Error {
     #[error(transparent)]
     Malformed(#[from] crate::kernel::text::BadLine),
     /// Several processes match a name. Exit status 1: there is a target, but which is not clear.
-    #[error("{} processes have the name or the executable `{name}`", candidates.len())]
+    #[error("{} processes have the name or the executable `{name}`: choose a PID", candidates.len())]
     Ambiguous {
         /// The name.
         name: String,

@@ -9,7 +9,7 @@ use clap::builder::styling::{Ansi256Color, Style, Styles};
 use clap::error::ErrorKind;
 use clap::{ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
 use color::{color_choice, help_color};
-use generate::{EXAMPLES, GeneratedFile};
+use generate::{EXAMPLES, GeneratedFile, USAGE};
 use pmdb::command::LANGUAGE;
 use pmdb::command::TargetName;
 use pmdb::lang::ColorChoice;
@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
              has mapped. It never stops or traces the process, changes it only on request, and runs beside gdb.",
     after_help = "pmdb --help shows all options, pmdb help lists the commands, pmdb help NAME explains one",
     after_long_help = after_help(),
-    override_usage = "pmdb [OPTIONS] [PID | NAME | demo] [COMMAND …]\n       pmdb help [TOPIC]\n       pmdb ps | who phys:ADDRESS | account cgroup PATH | decode | show | info capabilities …",
+    override_usage = USAGE,
     // Colours that can be read on black and on white.
     styles = Styles::styled().header(Style::new().bold().underline()).literal(Ansi256Color(63).on_default())
 )]

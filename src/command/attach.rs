@@ -165,9 +165,7 @@ pub(super) fn resolve(asked: &str, context: &mut Context) -> Result<process::Res
                 Some(ProcessNeed::UnusedBefore(words)) if words.contains(&"\"") => {
                     format!(", or without a process by `pmdb {asked} '\"NAME\"'`")
                 }
-                Some(ProcessNeed::UnusedBefore(_)) => {
-                    format!(", or without a process by `pmdb {asked} phys:ADDRESS`")
-                }
+                Some(ProcessNeed::UnusedBefore(_)) => format!(", or without a process by `pmdb {asked} pfn:N`"),
                 Some(ProcessNeed::UnusedBehind(_)) => {
                     format!(", or without a process by `pmdb {asked} FILE of NAME`")
                 }

@@ -142,7 +142,7 @@ impl Evaluator<'_> {
             return error;
         }
         if name == "all" {
-            return error.hint("`all` is a range, not a value; to write a file: `walk all > ./FILE`");
+            return error.hint("`all` is a range, not an address: `walk all`, `print count(all)`");
         }
         if name == "frames" {
             return error.hint("`walk pfn:A..pfn:B` lists frames, and `summary frames` counts those of the machine");

@@ -380,7 +380,7 @@ fn no_line(file: &Spanned<WrittenName>, line: &Spanned<u64>, found: &LineSearch)
         let message = format!("{name} has no code at or after line {number}");
         Error::new(line.at, message)
     } else {
-        let message = format!("no module was compiled from a file called {name}");
+        let message = format!("no module was compiled from a file called `{name}`");
         Error::new(file.at, message)
     };
     Error { hint: unsearched_modules(found), ..error }

@@ -27,8 +27,14 @@ pub(super) fn number(failed: &Failure<'_>) -> Option<String> {
     };
     match fault {
         NumberFault::LeadingZero | NumberFault::LooksHexadecimal => {
-            let digits = token.text.trim_start_matches('0');
-            Some(format!("write hexadecimal as `0x{}`", if digits.is_empty() { "0" } else { digits }))
+            let digits = match token.text.trim_start_matches('0') {
+                "" => "0",
+                digits => digits,
+            };
+            // Pasted addresses are hexadecimal without a prefix.
+            let is_short = digits.len() < 4 && digits.bytes().all(|digit| digit.is_ascii_digit());
+            let decimal = if is_short { format!("`{digits}`, or ") } else { String::new() };
+            Some(format!("write {decimal}hexadecimal as `0x{digits}`"))
         }
         NumberFault::Suffix => Some(suffixes(token.text)),
         NumberFault::TooLarge | NumberFault::Malformed => None,

@@ -71,7 +71,7 @@ impl CgroupMemory {
         if below.split(|&byte| byte == b'/').any(|part| matches!(part, b"." | b".."))
             || source.fetch(CgroupQuery::At(&below))?.is_empty()
         {
-            let what = format!("there is no memory cgroup {} in {}", Name::copied(path), hierarchy.mount.point);
+            let what = format!("no such memory cgroup: `{}` in {}", Name::copied(path), hierarchy.mount.point);
             return Err(Error::not_available(what));
         }
         let is_in = |path: &[u8]| path.strip_prefix(below.as_slice()).is_some_and(is_below);

@@ -249,7 +249,7 @@ pub(crate) fn similar_names(name: &str) -> Vec<String> {
 }
 
 fn by_number(digits: &str) -> Result<ResolvedProcess> {
-    let absent = || Error::no_such_process(format!("there is no process {digits} (or it is hidden from this user)"));
+    let absent = || Error::no_such_process(format!("no such process: {digits} (or it is hidden from this user)"));
     let number: u32 = digits.parse().map_err(|_| absent())?;
     let pid = live::process_of(number)?;
     Ok(ResolvedProcess { pid, by: if pid == number { ResolvedBy::Process } else { ResolvedBy::Thread(number) } })

@@ -29,7 +29,7 @@ pub fn run(session: &mut Session) -> LineOutcome {
     let _discard = terminal::DiscardAtEnd;
     let outcome = Prompt::open(&shared).and_then(|mut prompt| prompt.run());
     outcome.unwrap_or_else(|error| {
-        let message = format!("the terminal cannot be read: {}", words(error));
+        let message = format!("cannot read the terminal: {}", words(error));
         shared.borrow_mut().fail(ErrorReport::of(message).with_code(ErrorCode::Io))
     })
 }

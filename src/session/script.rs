@@ -224,7 +224,7 @@ impl Session {
         match why {
             NoLine::Stopped(_) => LineOutcome::Interrupted,
             NoLine::Failed(error) => {
-                let message = format!("{name} cannot be read: {}", words(error));
+                let message = format!("cannot read {name}: {}", words(error));
                 self.fail(ErrorReport::of(message).with_code(ErrorCode::Io))
             }
         }
@@ -290,11 +290,11 @@ impl lines::BinaryLine {
 /// Opens a command file. Of those beside the init file, only what the user or root has written is run.
 pub(super) fn open(path: &Path, name: &Name) -> Result<OwnedFd, String> {
     if !settings_directory().is_some_and(|settings| path.starts_with(settings)) {
-        return lines::open(path).map_err(|why| format!("{name} cannot be read: {why}"));
+        return lines::open(path).map_err(|why| format!("cannot read {name}: {why}"));
     }
     match own_file::open(path, Links::Followed) {
         Ok(Some(file)) => Ok(file),
-        Ok(None) => Err(format!("{name} cannot be read: {}", words(Errno::NOENT))),
+        Ok(None) => Err(format!("cannot read {name}: {}", words(Errno::NOENT))),
         Err(why) => Err(format!("{name} is not run: {why}")),
     }
 }
@@ -332,7 +332,7 @@ pub fn help_of_file(path: &Path) -> Result<String, String> {
     if let Some(built_in) = built_in(path) {
         return built_in.map(|text| help_of(text.lines()));
     }
-    let said = |why: String| format!("{} cannot be read: {why}", path.display());
+    let said = |why: String| format!("cannot read {}: {why}", path.display());
     let file = lines::open(path).map_err(said)?;
     let interrupts = Interrupts::listen().map_err(|error| said(words(error)))?;
     let mut lines = LineReader::new(file);

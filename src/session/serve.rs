@@ -102,7 +102,7 @@ impl Session {
     }
 
     pub(super) fn input_failed(&mut self, why: &str) -> LineOutcome {
-        let message = format!("standard input cannot be read: {why}");
+        let message = format!("cannot read standard input: {why}");
         self.fail(ErrorReport::of(message).with_code(ErrorCode::Io))
     }
 }

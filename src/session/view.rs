@@ -234,6 +234,22 @@ fn svg(output: &Output) -> Option<(&Spanned<String>, bool)> {
     is_svg.then_some((path, *append))
 }
 
+/// Refuses to write text under the name of a picture.
+fn other_format(output: &Output) -> eval::Result<()> {
+    const FORMATS: [&str; 5] = ["png", "jpg", "jpeg", "gif", "pdf"];
+    let Output::File { path, .. } = output else {
+        return Ok(());
+    };
+    let extension = expand_home(&path.node).extension().map(|extension| extension.to_string_lossy().to_lowercase());
+    match extension.filter(|extension| FORMATS.contains(&extension.as_str())) {
+        Some(format) => {
+            let message = format!("`.{format}` is a picture in a format that pmdb does not write");
+            Err(eval::Error::new(path.at, message).hint("write `map > ./FILE.svg`"))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Refuses one picture for several commands.
 pub(super) fn refuse_several(output: &Output) -> eval::Result<()> {
     let Some((path, _)) = svg(output) else {
@@ -253,7 +269,7 @@ impl Session {
         output: &Output,
     ) -> eval::Result<Option<Box<dyn Renderer>>> {
         let Some((path, append)) = svg(output) else {
-            return Ok(None);
+            return other_format(output).map(|()| None);
         };
         if !command::nature(&*command.node).draws {
             let message = "this command draws no picture, so it cannot write an SVG file";

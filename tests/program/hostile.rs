@@ -10,8 +10,8 @@ use std::process::Stdio;
 #[test]
 fn command_files_that_are_none() {
     let home = Home::new();
-    home.run(&["-batch", "-x", "missing"]).failed(1, "missing cannot be read: no such file");
-    home.run(&["-batch", "-x", "/"]).failed(1, "/ cannot be read: it is a directory");
+    home.run(&["-batch", "-x", "missing"]).failed(1, "cannot read missing: no such file");
+    home.run(&["-batch", "-x", "/"]).failed(1, "cannot read /: it is a directory");
     home.run(&["-batch", "-x", PMDB]).failed(1, "binary file");
     home.run(&["-batch", "-x", "/dev/zero"]).failed(1, "binary file");
     // Whole, even of somebody who wants to carry on: a line of it could happen to be one for the shell.
@@ -33,7 +33,7 @@ fn a_command_file_that_may_not_be_read() {
     if std::fs::File::open(&secret).is_ok() {
         return skip("a_command_file_that_may_not_be_read", "this user may read every file");
     }
-    home.run(&["-batch", "-x", "secret"]).failed(1, "secret cannot be read: permission denied");
+    home.run(&["-batch", "-x", "secret"]).failed(1, "cannot read secret: permission denied");
 }
 
 #[test]

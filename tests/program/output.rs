@@ -55,7 +55,7 @@ fn what_cannot_be_written_or_read_is_named_at_its_place() {
     let full = home.run(&["-batch", "-ex", "show width > /dev/full"]);
     full.failed(1, "/dev/full cannot be written: ");
     let missing = home.run(&["-batch", "-ex", "source ./missing"]);
-    missing.failed(1, "./missing cannot be read: ");
+    missing.failed(1, "cannot read ./missing: ");
     let place = |what: &str| missing.err.lines().find_map(|line| line.find(what));
     let underlined = place("source ./missing").zip(place("^"));
     let (line, mark) = underlined.expect("the line and a mark below it");

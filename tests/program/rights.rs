@@ -74,7 +74,7 @@ fn file_capabilities_show_frames_and_open_no_file_of_the_user() {
             "-ex",
             "info process",
         ]));
-        as_user(&["-batch", "-x", "secret"]).failed(1, "secret cannot be read: permission denied");
+        as_user(&["-batch", "-x", "secret"]).failed(1, "cannot read secret: permission denied");
         as_user(&["-batch", "-ex", "show > /etc/pmdb-test"]).failed(1, "permission denied");
         as_user(&["-batch", "-ex", "source secret"]).failed(1, "permission denied");
     }

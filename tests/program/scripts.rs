@@ -57,7 +57,7 @@ fn a_file_that_cannot_be_sourced_is_an_error_of_the_line_that_asks() {
     let home = Home::new();
     home.file("f", "echo one\nsource missing\n");
     let run = home.run(&["-batch", "-x", "f"]);
-    run.failed(1, "f:2").failed(1, "missing cannot be read: no such file or directory");
+    run.failed(1, "f:2").failed(1, "cannot read missing: no such file or directory");
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn source_begins_in_the_folder_of_the_file() {
     let run = home.run_with(&[], "source last\n");
     assert_eq!(run.is_fine().out, "wrong\n");
     home.file("sub/missing", "source nowhere\n");
-    home.run(&["-batch", "-x", "sub/missing"]).failed(1, "sub/nowhere cannot be read");
+    home.run(&["-batch", "-x", "sub/missing"]).failed(1, "cannot read sub/nowhere");
 }
 
 #[test]

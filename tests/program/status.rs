@@ -47,7 +47,8 @@ fn a_name_of_several_processes_is_1_and_those_that_have_exited_do_not_count() {
     let mut one = Command::new(&program).arg("600").spawn().unwrap();
     let mut two = Command::new(&program).arg("600").spawn().unwrap();
     let (first, second) = (one.id().to_string(), two.id().to_string());
-    home.run(&["-p", &name, "-batch"]).failed(1, &format!("2 processes have the name or the executable `{name}`\n"));
+    home.run(&["-p", &name, "-batch"])
+        .failed(1, &format!("2 processes have the name or the executable `{name}`: choose a PID\n"));
     let line = format!("compare \"{name}\"");
     home.run(&["demo", "-q", "-batch", "-ex", &line]).failed(1, "`compare PID` compares with one of them\n");
     two.kill().unwrap();
@@ -189,7 +190,7 @@ fn too_few_files_are_the_reason_and_not_an_absent_process() {
             .output()
             .expect("a shell");
         let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!said.contains("there is no process"), "{files}: {said}");
+        assert!(!said.contains("no such process"), "{files}: {said}");
         // Files that other threads of the tests have open may reach the shell: then not even pmdb's libraries can be
         // opened.
         let is_started = !said.contains("error while loading shared libraries");

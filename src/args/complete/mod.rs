@@ -299,7 +299,7 @@ impl ShellOffers<'_> {
             };
             match processes.as_slice() {
                 [only] => self.after(kept, name, true, &format!("process {}", only.pid)),
-                several => self.after(kept, name, true, &format!("{} processes: choose a number", several.len())),
+                several => self.after(kept, name, true, &format!("{} processes: choose a PID", several.len())),
             }
         }
         for process in &all {

@@ -13,9 +13,13 @@ use pmdb::lang::grammar;
 use pmdb::report::EXIT_STATUSES;
 use roff::ManPage;
 
+/// The forms of the command line.
+pub const USAGE: &str = "pmdb [OPTIONS] [PID | NAME | demo] [COMMAND …]
+       pmdb help [TOPIC]
+       pmdb ps | who phys:ADDRESS | account cgroup PATH | decode | show | info capabilities …";
+
 /// Command lines, each with its effect.
-pub const EXAMPLES: &str = "\
-  pmdb 812                                   open the prompt on process 812
+pub const EXAMPLES: &str = "  pmdb 812                                   open the prompt on process 812
   pmdb demo                                  attach to a demonstration process
   pmdb 812 translate 0x7ffe1000              print one answer
   pmdb 812 'walk *buf, +1M'                  quote * $ > | ( ) for the shell
@@ -79,11 +83,9 @@ fn subject_text(page: &mut ManPage, name: &str) {
 
 fn manual(command: &Command) -> String {
     let mut page = ManPage::new("PMDB", 1, "User Commands");
-    let about = command.get_about().map(ToString::to_string);
-    page.section("name").text(&format!("pmdb - {}", about.unwrap_or_default()));
+    page.section("name").text("pmdb - debug the memory behind a Linux process");
     page.section("synopsis");
-    page.line("pmdb [OPTIONS] [PID | NAME | demo] [COMMAND …]");
-    page.line("pmdb help [TOPIC]");
+    USAGE.lines().for_each(|line| _ = page.line(line.trim_start()));
     let about = command.get_long_about().map(ToString::to_string);
     page.section("description")
         .text(&about.unwrap_or_default())
@@ -100,18 +102,15 @@ fn manual(command: &Command) -> String {
             page.row(about.name.name, about.summary);
         }
     }
-    for name in ["scripts", "gdb", "keys", "rights", "traces", "terms", "faq"] {
-        subject(&mut page, name);
-    }
+    page.section("examples").text(EXAMPLES);
+    subject_text(&mut page, "cookbook");
     page.section("exit status");
     for (status, meaning) in EXIT_STATUSES {
         page.row(status, meaning);
     }
-    for name in ["environment", "files"] {
+    for name in ["environment", "files", "scripts", "gdb", "keys", "rights", "traces", "faq"] {
         subject(&mut page, name);
     }
-    page.section("examples").text(EXAMPLES);
-    subject_text(&mut page, "cookbook");
     page.section("see also")
         .text("pmdb-language(7), pmdb-json(7), gdb(1), pmap(1), proc_pid_pagemap(5), proc_kpageflags(5)");
     page.finish()
@@ -147,7 +146,7 @@ fn whole_help(command: &Command) -> String {
 fn language() -> String {
     let mut page = ManPage::new("PMDB-LANGUAGE", 7, "Miscellaneous");
     page.section("name").text("pmdb-language - the commands, values and filters of pmdb");
-    let names = ["language", "values", "ranges", "filters", "states", "kinds", "flags", "units", "settings"];
+    let names = ["language", "values", "ranges", "filters", "states", "kinds", "flags", "units", "settings", "terms"];
     for name in names {
         subject(&mut page, name);
     }

@@ -3,7 +3,7 @@
 use pmdb::report::term_and_meaning;
 
 /// The date of the pages: that of the last change of the texts before a release.
-const DATE: &str = "2026-11-24";
+const DATE: &str = "2026-11-29";
 
 /// A place in a word where a line may end: U+200B, the space without a width.
 const BREAK: char = '\u{200b}';

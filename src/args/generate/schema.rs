@@ -13,8 +13,10 @@ pub fn text() -> String {
             if let Value::Object(schema) = &mut schema {
                 schema.insert("title".to_owned(), title.as_str().into());
             }
-            lines.push(reference(&title));
-            definitions.insert(title, schema);
+            // Two commands may have records of one type.
+            let name = if definitions.contains_key(&title) { format!("{title}-2") } else { title };
+            lines.push(reference(&name));
+            definitions.insert(name, schema);
         }
     }
     let schema = json!({

@@ -74,6 +74,8 @@ Stops nothing, and runs nothing in the process.
   for DURATION      until when; to Ctrl-C without it
   top N, limit N    only N rows
 
+Columns and words of the answer:
+
   resident          resident memory of the arena
   in use            chunks that the program has, with their heads
   free              all free chunks but the top

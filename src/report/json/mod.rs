@@ -108,6 +108,14 @@ impl FieldDescription {
 }
 
 impl JsonForm {
+    /// The form of what may be missing: `null`, once.
+    pub(crate) const fn or_null(form: &'static JsonForm) -> JsonForm {
+        match form {
+            JsonForm::OrNull(_) => *form,
+            _ => JsonForm::OrNull(form),
+        }
+    }
+
     /// A word of an enumeration.
     pub const fn word<T: Worded>(name: &'static str) -> JsonForm {
         JsonForm::Word(Words { name, all: || T::words().map(str::to_owned).collect() })
@@ -302,7 +310,7 @@ impl Field for PageFlags {
 
 /// A value that may not exist: `null` without a reason.
 impl<T: Field> Field for Option<T> {
-    const FORM: JsonForm = JsonForm::OrNull(&T::FORM);
+    const FORM: JsonForm = JsonForm::or_null(&T::FORM);
 
     fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
         match self {
@@ -332,7 +340,7 @@ impl<T: Field> Field for Option<T> {
 
 /// A value that may be unknown: `null`, with the reason under `why`.
 impl<T: Field> Field for Fact<T> {
-    const FORM: JsonForm = JsonForm::OrNull(&T::FORM);
+    const FORM: JsonForm = JsonForm::or_null(&T::FORM);
 
     fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
         match self {

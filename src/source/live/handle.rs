@@ -210,7 +210,7 @@ fn no_proc() -> Option<Error> {
 }
 
 fn absent(pid: u32) -> Error {
-    Error::no_such_process(format!("there is no process {pid} (or it is hidden from this user)"))
+    Error::no_such_process(format!("no such process: {pid} (or it is hidden from this user)"))
 }
 
 /// `process 812 (bash)`

@@ -211,7 +211,7 @@ fn the_file_appears_whole_and_only_once() {
     assert!(text(&again).contains("already exists"), "{}", text(&again));
     assert_eq!(names(), 1);
     // An option is no file, whether it is one of pmdb's or not.
-    for (option, said) in [("--overwrite", "`capture FILE --overwrite`"), ("--frames", "is an option, not a file")] {
+    for (option, said) in [("--overwrite", "`capture FILE --overwrite`"), ("--frames", "unexpected `--frames`")] {
         let refused = pmdb(&[&pid, "capture", option]);
         assert!(text(&refused).contains(said), "{}", text(&refused));
     }

@@ -2,7 +2,7 @@
 
 use super::puppet::Puppet;
 use super::support::{is_root, page_bytes, skip};
-use super::target::{Target, command_by};
+use super::target::command_by;
 use super::{Test, executable};
 use std::collections::BTreeSet;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -194,7 +194,7 @@ fn commands_answer_as_on_the_process() {
 }
 
 fn the_file_appears_whole_and_only_once() {
-    let target = Target::start("puppet", &[]);
+    let target = Puppet::start().0;
     let pid = target.pid().to_string();
     let folder = tempfile::tempdir().expect("a directory");
     let file = folder.path().join("one");
@@ -239,7 +239,7 @@ fn the_file_appears_whole_and_only_once() {
 }
 
 fn what_it_lacks_is_said() {
-    let target = Target::start("puppet", &[]);
+    let target = Puppet::start().0;
     let pid = target.pid().to_string();
     let folder = tempfile::tempdir().expect("a directory");
     let file = folder.path().join("one");
@@ -322,7 +322,7 @@ fn a_range_is_all_that_is_captured() {
 }
 
 fn it_goes_down_a_pipe() {
-    let target = Target::start("puppet", &[]);
+    let target = Puppet::start().0;
     let pid = target.pid().to_string();
     let folder = tempfile::tempdir().expect("a directory");
     let opens = |path: &Path, how: &str| {
@@ -522,7 +522,7 @@ fn a_family_is_in_one_file() {
 }
 
 fn damaged_files_are_refused() {
-    let target = Target::start("puppet", &[]);
+    let target = Puppet::start().0;
     let folder = tempfile::tempdir().expect("a directory");
     let file = folder.path().join("one");
     captured(&target.pid().to_string(), &file, &[]);
@@ -934,7 +934,7 @@ fn snapshots_come_from_captures() {
     let written_in_place = |first: u64, pages| ("written".to_owned(), memory + first * page, pages);
     assert_eq!(changes(&written), [written_in_place(0, 2), written_in_place(5, 1)]);
     // Another process is another one.
-    let other = Target::start("puppet", &[]);
+    let other = Puppet::start().0;
     let other = other.pid().to_string();
     for refused in [diff(&["-p", &other], before), since(&["-p", &other], before, "")] {
         assert_eq!(refused.status.code(), Some(1), "{}", text(&refused));
@@ -1007,7 +1007,7 @@ fn sums_are_compared_with_those_of_captures() {
     let mappings = records(&capture, &format!("account by mapping from {before} top 1"), "account-change");
     assert!(mappings.len() == 1 && (300..320).contains(&change(&mappings[0])), "{mappings:?}");
     // So is another process, by names and not by addresses.
-    let other = Target::start("puppet", &[]);
+    let other = Puppet::start().0;
     let process = ["-p", &other.pid().to_string()];
     let sums = records(&process, &line, "account-comparison").remove(0);
     assert_eq!((sums["pid"].as_u64(), sums["other"].to_string()), (Some(other.pid().into()), pid));

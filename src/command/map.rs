@@ -10,7 +10,7 @@ use crate::lang::{self, PageField, Spanned, display};
 use crate::render::marks::{self, Legend, PictureCell};
 use crate::render::svg::{DrawnRegion, Svg};
 use crate::render::text::Text;
-use crate::render::text::block::{region_file_name, region_name};
+use crate::render::text::block::{object_number, region_file_name, region_name};
 use crate::render::text::lines::{Line, Lines};
 use crate::render::theme::{Role, columns};
 use crate::render::units::{counted, size};
@@ -141,6 +141,7 @@ fn record(part: RegionMap<Mark>, space: &AddressSpace, by: Option<MapKey>) -> Ma
         end: part.range.end(),
         perms: viewed.map(|viewed| viewed.region.permissions),
         name: viewed.map(|viewed| viewed.region.name.clone()),
+        object: viewed.and_then(|viewed| viewed.region.object_number()),
         pages: part.range.pages(space.page_size()),
         cell_pages: part.cell_pages,
         by,
@@ -188,6 +189,8 @@ record! {
         perms: Option<Permissions>,
         /// As `maps` names it; `null` for addresses in no region.
         name: Option<Name>,
+        /// The inode, or of a System V segment its number, if other objects may have the same name.
+        [optional] object: Option<u64>,
         /// Pages that are drawn.
         pages: u64,
         /// Pages in a cell; the last cell may have fewer.
@@ -211,7 +214,7 @@ impl Record for MapRegion {
             start: self.start,
             end: self.end,
             perms: self.perms,
-            name: self.name.as_ref().map(|name| region_file_name(name).1.into_owned()),
+            name: self.name.as_ref().map(|name| format!("{}{}", region_file_name(name).1, number(self))),
             page_bytes: page_bytes(self),
             cell_pages: self.cell_pages,
             cells: marks::each(&self.cells, self.by),
@@ -267,14 +270,20 @@ fn head<'a>(lines: &'a mut Lines, region: &MapRegion, contents: usize) -> &'a mu
         line.plain(format!("  {perms}"));
     }
     line.plain("  ").push(Role::Size, size(bytes)).plain("  ");
-    let room = width.map(|width| width.saturating_sub(line.column() + "   ".len() + contents));
+    let number = number(region);
+    let room = width.map(|width| width.saturating_sub(line.column() + "   ".len() + number.len() + contents));
     let (role, name) = match &region.name {
         // The end of the path where there is no room for all of it.
         Some(name) if room.is_some_and(|room| columns(&region_name(name).1) > room) => region_file_name(name),
         Some(name) => region_name(name),
         None => (Role::Dim, "in no region".into()),
     };
-    line.push(role, name)
+    line.push(role, name + number.as_str())
+}
+
+fn number(region: &MapRegion) -> String {
+    let name = region.name.as_ref().map_or(&[][..], Name::as_bytes);
+    object_number(name, region.object)
 }
 
 /// Bytes that a cell of the record stands for.
@@ -336,6 +345,7 @@ pub(in crate::command) mod samples {
             end: va(0x5555_5599_9000),
             perms: Some(data().perms),
             name: Some(Name::from("[heap]")),
+            object: None,
             pages: 1088,
             cell_pages: 4,
             by: None,

@@ -85,7 +85,7 @@ use crate::eval::{self, Integer, Slip, Value};
 use crate::hint::Hints;
 use crate::kernel::{PageSize, VirtualAddress};
 use crate::lang::{Expected, Language, ParsedCommand, Spanned, Syntax};
-use crate::render::{Record, Sink};
+use crate::render::{More, Record, Sink};
 use crate::report::{SHARED, Shape, Stopped};
 use crate::state::{DebugState, Remarks};
 use floor::{Entry, RunCommand};
@@ -315,8 +315,8 @@ impl Sink for LastRowSink<'_> {
         self.sink.name_columns(titles);
     }
 
-    fn show_full(&mut self) {
-        self.sink.show_full();
+    fn show(&mut self, more: More) {
+        self.sink.show(more);
     }
 
     fn is_greeting(&self) -> bool {

@@ -209,7 +209,9 @@ static MODULES: Table<ModuleReport> = Table::of(&[
         .cell(|_, module| module.answers.map_or_else(none, |answers| Cell::new(answers.word()))),
     // As most linkers make it: twenty bytes.
     Column::name("build-id", 12, Role::Raw).rank(1).uncut(40).cell(|_, module| optional(&module.build_id)),
-    Column::name("name", 18, Role::Name).uncut(40).cell(|style, module| name(style, &module.name, module.deleted)),
+    Column::name("name", 18, Role::Name)
+        .uncut(40)
+        .cell(|style, module| name(style, &module.name, module.deleted, None)),
     Column::name("debug file, or why none", 24, Role::Plain).cell(|_, module| debug_file(module)),
 ]);
 

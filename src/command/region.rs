@@ -166,6 +166,7 @@ pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Regi
         inode,
         name: region.name.clone(),
         deleted: region.is_deleted_file(),
+        object: region.object_number(),
         changed: false,
         size: region.range.len(),
         present,

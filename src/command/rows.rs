@@ -8,7 +8,7 @@ use crate::inspect::{
 };
 use crate::kernel::{Key, PageField, PageSize, Region, VirtualAddress};
 use crate::lang::{self, Which, WrittenKey};
-use crate::render::text::block::{DELETED, region_name};
+use crate::render::text::block::{DELETED, object_number, region_name};
 use crate::render::units::counted;
 use crate::render::{Record, Sink};
 use crate::report::{EveryState, PageGroup, PagesByReason, PhysicalExtent, Reason, Stopped, WalkSummary, Why};
@@ -371,7 +371,8 @@ pub(super) fn name_of_region(region: &Region) -> String {
     let Region { range, permissions, name, .. } = region;
     let name = if name.is_empty() { Cow::Borrowed("") } else { region_name(name).1 };
     let deleted = if region.is_deleted_file() { DELETED } else { "" };
-    format!("{range} {permissions} {name}{deleted}").trim_end().to_owned()
+    let number = object_number(region.name.as_bytes(), region.object_number());
+    format!("{range} {permissions} {name}{deleted}{number}").trim_end().to_owned()
 }
 
 /// The name of a group; why its pages may not belong to it is noted under the name of the fact.

@@ -252,6 +252,13 @@ impl Region {
         self.deleted && is_of_kernel(self.name.as_bytes())
     }
 
+    /// The number of what it maps, if its name is a label that other objects may have too: the inode, or the number of
+    /// a System V segment.
+    pub fn object_number(&self) -> Option<u64> {
+        // Device 0 has no file: the numbers of a core are made up.
+        (self.is_without_path() && self.device != Device::default()).then_some(self.inode)
+    }
+
     /// Whether it maps a System V segment: its inode is the number of that, from 0 on.
     pub fn is_segment(&self) -> bool {
         self.deleted && self.name.as_bytes().starts_with(SEGMENT)

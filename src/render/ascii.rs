@@ -2,6 +2,7 @@
 
 use super::Renderer;
 use super::record::Record;
+use super::text::More;
 use std::io::{self, Write};
 
 /// Another renderer's text with each character that is not ASCII replaced by one that is, so that columns stay in
@@ -19,8 +20,8 @@ impl<R: Renderer> Renderer for Ascii<R> {
         self.0.name_columns(titles);
     }
 
-    fn show_full(&mut self) {
-        self.0.show_full();
+    fn show(&mut self, more: More) {
+        self.0.show(more);
     }
 
     fn pause(&mut self, out: &mut dyn Write) -> io::Result<()> {

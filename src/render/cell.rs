@@ -80,7 +80,7 @@ impl<'a> Cell<'a> {
         Cell { has_letters: true, ..self }
     }
     /// The same, without the record that it was made of.
-    pub(super) fn into_owned(self) -> Cell<'static> {
+    pub(crate) fn into_owned(self) -> Cell<'static> {
         let Cell { words, short, role, has_letters } = self;
         Cell { words: words.into_owned(), short: short.map(|short| short.into_owned().into()), role, has_letters }
     }

@@ -2,6 +2,7 @@
 //! stretch of pages, a column a sample.
 
 use crate::kernel::Name;
+use crate::render::ruler;
 use crate::render::text::block::region_file_name;
 use crate::render::text::lines::{Line, Lines, Style};
 use crate::render::theme::{Role, cut};
@@ -300,6 +301,8 @@ pub(crate) struct Timeline {
     before: Option<DrawnSample>,
     /// Samples that there were in all.
     pub number: u64,
+    /// The time of the first of all.
+    began: Option<f64>,
 }
 
 #[derive(Debug)]
@@ -365,6 +368,11 @@ impl Timeline {
         self.samples.len()
     }
 
+    /// The time of the first sample of all.
+    pub fn began(&self) -> f64 {
+        self.began.unwrap_or_default()
+    }
+
     /// The time of each sample that is to be drawn.
     pub fn sample_times(&self) -> impl Iterator<Item = f64> {
         self.samples.iter().map(|sample| sample.time)
@@ -407,6 +415,7 @@ impl Timeline {
             changed.extend(std::iter::repeat_n(alike.changed, count));
         }
         self.number += 1;
+        self.began.get_or_insert(sample.time);
         self.samples.push_back(DrawnSample { time: sample.time, cells, changed });
     }
 
@@ -470,21 +479,6 @@ impl DrawnSample {
         let changed = self.changed.get(some).unwrap_or_default();
         (PictureCell::join_cells(cells), changed.contains(&true))
     }
-}
-
-/// The columns of the ruler with the numbers above them: the first sample, and every tenth one that has room.
-fn ruler(last: u64, samples: usize) -> Vec<(usize, u64)> {
-    let first = last.saturating_sub(samples as u64) + 1;
-    let mut ruler = vec![(0, first)];
-    let mut free = first.to_string().len() + 1;
-    for (column, sample) in (first..=last).enumerate() {
-        let width = sample.to_string().len();
-        if sample % 10 == 0 && column >= free && column + width <= samples {
-            ruler.push((column, sample));
-            free = column + width + 1;
-        }
-    }
-    ruler
 }
 
 /// The most columns of a name.
@@ -580,8 +574,12 @@ fn draw(lines: &mut Lines, timeline: &Timeline, together: usize, legend: &mut Le
     let label = label(timeline);
     let line = lines.line();
     line.limit(None);
-    for (column, number) in ruler(timeline.number, timeline.len()) {
-        line.pad_to(label + column).push(Role::Dim, number);
+    let times: Vec<f64> = timeline.sample_times().collect();
+    for (column, time) in ruler::seconds(&times, timeline.began()) {
+        // Neither half nor beyond the edge.
+        if column == 0 || column + time.len() <= times.len() {
+            line.pad_to(label + column).push(Role::Dim, time);
+        }
     }
     let drawn = timeline.rows_to_draw(together);
     let mut above = None;
@@ -631,15 +629,5 @@ mod tests {
     fn each_mark_has_its_own_letter() {
         let letters = Mark::ALL.iter().map(|mark| letter(*mark));
         assert_eq!(letters.collect::<BTreeSet<_>>().len(), Mark::ALL.len());
-    }
-
-    #[test]
-    fn the_ruler_numbers_every_tenth_sample() {
-        assert_eq!(ruler(25, 25), [(0, 1), (9, 10), (19, 20)]);
-        assert_eq!(ruler(1, 1), [(0, 1)]);
-        assert_eq!(ruler(31, 12), [(0, 20), (10, 30)]);
-        assert_eq!(ruler(31, 13), [(0, 19), (11, 30)]);
-        // Neither one on the other nor half.
-        assert_eq!(ruler(10, 2), [(0, 9)]);
     }
 }

@@ -4,7 +4,7 @@ use crate::budget::Budget;
 use crate::kernel::{AddressRange, FrameRange, PageSize, VirtualAddress};
 use crate::render::json_line;
 use crate::render::svg::Svg;
-use crate::render::text::Text;
+use crate::render::text::{More, Text};
 use crate::report::{Answer, Declared, Note, Stopped};
 use std::any::Any;
 use std::fmt::{self, Debug, Formatter};
@@ -123,8 +123,8 @@ pub trait Sink {
     /// Takes the titles of columns that the command line names: in a narrow terminal they are left out last.
     fn name_columns(&mut self, _titles: &[&'static str]) {}
 
-    /// Shows also how the answer was found, and what is too small to matter: the command line has `full`.
-    fn show_full(&mut self) {}
+    /// Shows more than usual: the command line asks for it.
+    fn show(&mut self, _more: More) {}
 
     /// Whether greetings are shown. If not, the command need not find out what they contain.
     fn is_greeting(&self) -> bool {
@@ -179,8 +179,8 @@ pub trait Renderer {
     /// Takes the titles of columns that are left out last, until the end of the command.
     fn name_columns(&mut self, _titles: &[&'static str]) {}
 
-    /// Shows everything, until the end of the command.
-    fn show_full(&mut self) {}
+    /// Shows more than usual, until the end of the command.
+    fn show(&mut self, _more: More) {}
 
     /// Writes what it holds, because no record may follow for a while.
     fn pause(&mut self, _out: &mut dyn Write) -> io::Result<()> {
@@ -204,8 +204,8 @@ impl Renderer for Text {
         Text::name_columns(self, titles);
     }
 
-    fn show_full(&mut self) {
-        Text::show_full(self);
+    fn show(&mut self, more: More) {
+        Text::show(self, more);
     }
 
     fn pause(&mut self, out: &mut dyn Write) -> io::Result<()> {

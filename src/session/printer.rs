@@ -8,7 +8,7 @@ use super::reply::Reply;
 use super::shell::{LogWriter, ShellPermit};
 use crate::budget::Budget;
 use crate::own::outlet::{Outlet, is_interruption};
-use crate::render::{Record, Renderer, Sink};
+use crate::render::{More, Record, Renderer, Sink};
 use crate::report::Stopped;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::fs::{FileType, Mode, OFlags};
@@ -210,8 +210,8 @@ impl Sink for Printer<'_> {
         self.renderer.name_columns(titles);
     }
 
-    fn show_full(&mut self) {
-        self.renderer.show_full();
+    fn show(&mut self, more: More) {
+        self.renderer.show(more);
     }
 
     fn is_greeting(&self) -> bool {

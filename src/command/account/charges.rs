@@ -34,7 +34,7 @@ record! {
 
 impl Record for AccountCharge {
     fn write(&self, text: &mut Text) {
-        text.row_of_share(&CHARGES, self, words(self.class), self.bytes, self.of);
+        text.row_of_share(&CHARGES, self, Some(words(self.class)), (self.bytes, self.of));
     }
 }
 

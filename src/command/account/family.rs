@@ -23,8 +23,8 @@ use crate::lang::field::FilterSubject;
 use crate::lang::parser::{Parsed, Tokens, part_to_comma, pattern, place, text, with_commas, word};
 use crate::lang::{self, Expected, Expression, Span, Spanned};
 use crate::process::{self, CgroupMemory, Machine, ProcessHandle};
-use crate::render::Sink;
 use crate::render::units::counted;
+use crate::render::{More, Sink};
 use crate::report::{Fact, FamilyClass, Reason, Stopped, Why};
 use nom::Parser;
 use nom::branch::alt;
@@ -312,6 +312,9 @@ fn groups(
 ) -> Result<(), Stopped> {
     let reader = FactReader::of_frames(machine);
     let mut shown: Vec<&FamilyGroup> = sums.groups.iter().collect();
+    if cut.is_some() {
+        sink.show(More::SmallRows);
+    }
     let more = rows::keep_shown(&mut shown, cut.or_else(|| rows::usual_cut(by)), |group| group.sum.bytes);
     for group in shown {
         let mut pid = None;

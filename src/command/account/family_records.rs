@@ -1,13 +1,13 @@
 //! The records of the account of several processes, and how they are written.
 
-use super::records::{bytes, of_which_most, share};
+use super::records::{bytes, of_which_most, share, write_group};
 use super::summary_text::{beside_objects, unmapped_folios};
 use crate::command::named_pages::named_object;
 use crate::command::ps;
 use crate::kernel::{Name, PageSize};
 use crate::render::Record;
 use crate::render::bar::{BAR, bar};
-use crate::render::columns::{Cell, Column, MakeCell, Table, mapping_key};
+use crate::render::columns::{Cell, Column, MakeCell, Table, mapping_key, region_key};
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
 use crate::render::text::words::group_heading;
@@ -159,7 +159,7 @@ record! {
 
 impl Record for AccountFamilyClass {
     fn write(&self, text: &mut Text) {
-        text.row_of_share(&CLASSES, self, words(self.class), self.bytes, self.of);
+        text.row_of_share(&CLASSES, self, Some(words(self.class)), (self.bytes, self.of));
     }
 }
 
@@ -175,9 +175,10 @@ static CLASSES: Table<AccountFamilyClass> = Table::of(&[
 impl Record for AccountFamilyGroup {
     fn write(&self, text: &mut Text) {
         let without = if self.processes.is_none() { Some(PROCESSES) } else { None };
-        let key: MakeCell<AccountFamilyGroup> = |_, row| mapping_key(group_name(row));
+        let key: MakeCell<AccountFamilyGroup> = |_, row| group_key(row);
         let heading = Column::word(group_heading(&self.by), 26, Role::Name).cell(key);
-        text.row_with_notes(&GROUPS.without(without).by([Some(heading), None]), self);
+        let table = GROUPS.without(without).by([Some(heading), None]);
+        write_group(text, &table, self, &self.by, (self.bytes, self.of));
     }
 }
 
@@ -195,10 +196,10 @@ static GROUPS: Table<AccountFamilyGroup> = Table::of(&[
 ]);
 
 /// The name, with the process of a region, or the inode of an object.
-fn group_name(row: &AccountFamilyGroup) -> String {
+fn group_key(row: &AccountFamilyGroup) -> Cell<'_> {
     match row.pid {
-        Some(pid) => format!("{pid} {}", row.key),
-        None => named_object(&row.key, row.inode, row.device.as_deref()),
+        Some(pid) => region_key(&format!("{pid} {}", row.key)).into_owned(),
+        None => mapping_key(named_object(&row.key, row.inode, row.device.as_deref())),
     }
 }
 

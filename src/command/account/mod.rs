@@ -29,6 +29,7 @@ use crate::lang::parser::{
     Parsed, Tokens, are_clauses, clause, cut_or_name, key, list_once, range, snapshot_file, split_text, takes_all, word,
 };
 use crate::lang::{self, Expression, KeyFacts, Range, Spanned, TakenKeys, WrittenKey, WrittenName, display};
+use crate::render::More;
 #[cfg(test)]
 use crate::render::Record;
 use crate::report::{Declared, Shape};
@@ -195,8 +196,8 @@ These choose the rows:
   by heap       a row for pages of glibc's heaps that are in use (`live`), free and kept (`free`, `top`), or `both`
   by KEY        a row for each value of another fact of frames: mapcount, order, flags(NAME) … (`help language`)
   top N         the N largest groups: regions, without `by`
-  limit N       the first N groups
-  full          also classes under 1 %, the page cache of open deleted files, and the comparison with the kernel's sums
+  limit N       the first N groups; regions by address
+  full          also rows under 1 %, the page cache of open deleted files, and the comparison with the kernel's sums
 
 Words of the answer:
 
@@ -211,7 +212,7 @@ Words of the answer:
   own                 exclusive anonymous memory and private file copies
   forked              shared with a parent or child
   other               merged and kernel pages, entries without memory, and amounts that cannot be divided
-  unmapped here       pages of objects that none of the processes maps: a memfd, a file of tmpfs, shared memory
+  not in rss          pages of objects in memory (memfd, tmpfs, shared memory) that are in no page table of the processes
   io_uring            parts of rings that none of them maps: at most so much, by the number of entries
   client              buffers of a graphics driver for one of its clients; not in the sum, because they may be on the device
   large folios        huge pages and the like: if only a part is mapped, all of it is in use, and Rss counts the part
@@ -314,7 +315,7 @@ row. Without frame numbers the sum of Pss is shown: it is exact if no other proc
     fn run(&self, context: &mut Context) -> Outcome {
         let cut = RowLimit::of(self.cut.as_ref(), context.state)?;
         if self.is_full {
-            context.sink.show_full();
+            context.sink.show(More::All);
         }
         if matches!(self.of, Some(AccountOf::Frames)) {
             return machine::run(context);

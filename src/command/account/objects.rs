@@ -8,7 +8,7 @@ use crate::render::columns::{Cell, Column, Table};
 use crate::render::text::Text;
 use crate::render::text::block::DELETED;
 use crate::render::theme::Role;
-use crate::render::units::{count, counted, size};
+use crate::render::units::{counted, size};
 use crate::render::{Record, Sink};
 use crate::report::record::record;
 use crate::report::{ObjectKind, Stopped};
@@ -17,8 +17,6 @@ use crate::report::{ObjectKind, Stopped};
 pub(super) const INTERRUPTED: &str = "the count was interrupted";
 /// Rows of objects that are shown; the sum has all.
 const MOST_ROWS: usize = 10;
-/// Holders of an object that are named.
-const MOST_HOLDERS: usize = 3;
 
 record! {
     /// An object in memory that has more pages than the counted processes have in their page tables. With `full` also
@@ -75,11 +73,11 @@ impl Record for AccountObject {
 }
 
 static OBJECTS: Table<AccountObject> = Table::of(&[
-    Column::number("unmapped here", 13, Role::Size).cell(|_, row| Cell::size(row.unmapped)),
+    Column::number("not in rss", 10, Role::Size).cell(|_, row| Cell::size(row.unmapped)),
     bytes("of").cell(|_, row| Cell::size(row.bytes)),
     Column::word("object", 30, Role::Name).cell(|_, row| Cell::new(object(row))),
-    Column::word("held by; freed by", 24, Role::Plain)
-        .cell(|_, row| Cell::new(format!("{}{}; {}", held_by(row), shared(row), row.freed_by))),
+    Column::word("held by", 16, Role::Plain).cell(|_, row| Cell::new(held_by(row))),
+    Column::word("freed by", 17, Role::Plain).cell(|_, row| Cell::new(&row.freed_by)),
 ]);
 
 fn object(row: &AccountObject) -> String {
@@ -89,36 +87,36 @@ fn object(row: &AccountObject) -> String {
     format!("{}{deleted}, {number} {}{at_most}", row.name, row.inode)
 }
 
-/// `; 12 MiB shared with other clients`
-fn shared(row: &AccountObject) -> String {
+/// Its holders in short: `mapped, fd 3` of one process, `812 and 3 more` of several.
+fn held_by(row: &AccountObject) -> String {
+    if let Some(creator) = row.creator {
+        let state = if row.creator_runs == Some(false) { " (ended or reused)" } else { "" };
+        return format!("nobody; created by PID {creator}{state}");
+    }
+    let mut processes: Vec<u32> = row.holders.iter().map(|holder| holder.pid).collect();
+    processes.dedup();
+    let held = match processes[..] {
+        [first, _, ..] => format!("{first} and {} more", processes.len() - 1),
+        [first] if row.of_several => format!("{first}: {}", held_in_one(row)),
+        _ => held_in_one(row),
+    };
     let shared = row.shared.filter(|shared| *shared > 0);
-    shared.map_or_else(String::new, |shared| format!("; {} shared with other clients", size(shared)))
+    shared.map_or(held.clone(), |shared| format!("{held}; {} shared with other clients", size(shared)))
 }
 
-/// `fd 3 of 812, mapped by 813 and 2 more`
-fn held_by(row: &AccountObject) -> String {
-    let words = |holder: &AccountHolder| {
-        let what = holder.descriptor.map_or_else(|| "mapped".to_owned(), |number| format!("fd {number}"));
-        match holder.thread {
-            Some(thread) => format!("{what} of thread {thread}"),
-            None if !row.of_several => what,
-            None if holder.descriptor.is_none() => format!("{what} by {}", holder.pid),
-            None => format!("{what} of {}", holder.pid),
-        }
+/// `mapped, fd 3`, `2 fds`
+fn held_in_one(row: &AccountObject) -> String {
+    // All mappings are listed.
+    let mappings = row.holders.iter().filter(|holder| holder.descriptor.is_none()).count() as u64;
+    let first = row.holders.iter().find_map(|holder| Some((holder.descriptor?, holder.thread)));
+    let descriptors = match (row.held.saturating_sub(mappings), first) {
+        (0, _) | (_, None) => None,
+        (1, Some((number, None))) => Some(format!("fd {number}")),
+        (1, Some((number, Some(thread)))) => Some(format!("fd {number} of thread {thread}")),
+        (many, _) => Some(counted(many, "fd")),
     };
-    if let Some(creator) = row.creator {
-        let creator = match row.creator_runs {
-            Some(true) => creator.to_string(),
-            Some(false) => format!("PID {creator} (ended or reused)"),
-            None => format!("PID {creator}"),
-        };
-        return format!("created by {creator}, and nobody has it");
-    }
-    let named: Vec<String> = row.holders.iter().take(MOST_HOLDERS).map(words).collect();
-    match row.held.saturating_sub(named.len() as u64) {
-        0 => named.join(", "),
-        more => format!("{} and {} more", named.join(", "), count(more)),
-    }
+    let mapped = (mappings > 0).then(|| "mapped".to_owned());
+    mapped.into_iter().chain(descriptors).collect::<Vec<_>>().join(", ")
 }
 
 /// The rows of the largest objects, and a note of the others.
@@ -144,15 +142,15 @@ pub(super) fn emit_rows(objects: &[MemoryObject], of_several: bool, sink: &mut d
 }
 
 /// What frees a file that a directory has.
-const FREES_NAMED_FILE: &str = "rm, and the end of all mappings and descriptors";
+const FREES_NAMED_FILE: &str = "rm, munmap, closing";
 /// What frees the page cache of a deleted file. Its room on the disk is free when nobody holds it.
-const FREES_DELETED_FILE: &str = "reclaim, if clean, or the end of all mappings and descriptors";
+const FREES_DELETED_FILE: &str = "reclaim if clean; or munmap, closing";
 /// What frees buffers of a client of a driver.
-const FREES_BUFFERS: &str = "closing its buffers, or the end of all its descriptors";
+const FREES_BUFFERS: &str = "closing its buffers or fds";
 /// What frees a System V segment that is marked for removal.
-const FREES_REMOVED: &str = "removed when its last process detaches";
+const FREES_REMOVED: &str = "detach";
 /// What frees a segment of another IPC namespace. The kernel marks all as deleted in `maps`: `ipcs -m` shows which are.
-const FREES_SEGMENT: &str = "ipcrm -m unless `ipcs -m` shows dest, and the last detach";
+const FREES_SEGMENT: &str = "ipcrm -m unless `ipcs -m` shows dest, detach";
 
 fn row(object: &MemoryObject, of_several: bool) -> AccountObject {
     let (device, inode) = object.identity.numbers();
@@ -183,7 +181,7 @@ fn freed_by(object: &MemoryObject) -> String {
     let action = match (object.is_segment(), object.is_removed) {
         (true, Some(true)) => FREES_REMOVED,
         (true, Some(false)) if object.held == 0 => return format!("ipcrm -m {number}"),
-        (true, Some(false)) => return format!("ipcrm -m {number}, and the last detach"),
+        (true, Some(false)) => return format!("ipcrm -m {number}, detach"),
         (true, None) => FREES_SEGMENT,
         _ if object.kind == ObjectKind::DeletedFile => FREES_DELETED_FILE,
         _ if object.kind == ObjectKind::Graphics => FREES_BUFFERS,

@@ -14,7 +14,7 @@ use crate::kernel::status::LARGEST_PID;
 use crate::kernel::{Device, Key};
 use crate::lang::{Expression, Range, Spanned};
 use crate::process::Target;
-use crate::render::Sink;
+use crate::render::{More, Sink};
 use crate::report::{AccountClass, AccountMark, Fact, Numbers, Reason, Stopped, Why};
 use std::cmp::Reverse;
 
@@ -184,7 +184,7 @@ fn emit_classes(sums: &AccountSums, sink: &mut dyn Sink) -> Result<(), Stopped> 
     Ok(())
 }
 
-/// The rows of the groups, the largest first; regions by address.
+/// The rows of the groups, the largest first; with `limit` the first regions.
 fn emit_groups(
     sums: &AccountSums,
     by: Key,
@@ -193,6 +193,11 @@ fn emit_groups(
     sink: &mut dyn Sink,
 ) -> Result<(), Stopped> {
     let mut rows = sums.named(|group| (name(group), object(sums, by, group)));
+    if cut.is_some() {
+        sink.show(More::SmallRows);
+    } else if by == Key::Region {
+        rows.sort_by_cached_key(|(_, account)| Reverse(account.total()));
+    }
     let more = rows::keep_shown(&mut rows, cut.or_else(|| rows::usual_cut(by)), |(_, account)| account.total());
     for ((key, object), account) in rows {
         let classes = AccountClass::ALL.iter().map(|&class| (class, account.of(class)));

@@ -14,7 +14,7 @@ use crate::report::AccountClass::{
     Merged, PrivateCopies, PrivateUnclear, Secret, ShmemHere, ShmemOthers, ShmemUnclear, Unclear,
 };
 use crate::report::record::record;
-use crate::report::{AccountClass, BesideRss, Fact, Numbers};
+use crate::report::{AccountClass, BesideRss, Fact, Field, Numbers};
 
 /// What gives shared memory back, of one process or of several.
 pub(super) const FREES_SHARED_MEMORY: &str = "munmap everywhere, and delete the file if it has one";
@@ -24,7 +24,7 @@ pub(super) const FREES_FILE_PAGES: &str = "reclaim, if clean";
 pub(super) const FREES_KERNEL_PAGES: &str = "never (kernel memory)";
 /// A driver keeps its pages as long as its object is open or mapped, and so does secret memory, which is always locked
 /// (secretmem_mmap in mm/secretmem.c): no reclaim frees them.
-pub(super) const FREES_KEPT_MEMORY: &str = "the end of all mappings and descriptors";
+pub(super) const FREES_KEPT_MEMORY: &str = "munmap, closing";
 
 record! {
     /// A row of `account`.
@@ -157,13 +157,21 @@ record! {
 
 impl Record for AccountRow {
     fn write(&self, text: &mut Text) {
-        text.row_of_share(&CLASSES, self, words(self.class), self.bytes, self.of);
+        text.row_of_share(&CLASSES, self, Some(words(self.class)), (self.bytes, self.of));
     }
 }
 
 impl Record for AccountGroup {
     fn write(&self, text: &mut Text) {
-        text.row(&groups(self), self);
+        write_group(text, &groups(self), self, &self.by, (self.bytes, self.of));
+    }
+}
+
+/// A row of a group. Of regions, files and symbols many are small.
+pub(super) fn write_group<T: Field>(text: &mut Text, table: &Table<T>, row: &T, by: &str, bytes: (u64, u64)) {
+    match by {
+        "region" | "mapping" | "symbol" => text.row_of_share(table, row, None, bytes),
+        _ => text.row_with_notes(table, row),
     }
 }
 
@@ -311,6 +319,7 @@ pub(in crate::command) mod samples {
         vec![
             Box::new(account_row()),
             Box::new(account_group()),
+            Box::new(AccountGroup { bytes: 4096, key: "[vdso]".into(), ..account_group() }),
             Box::new(account_summary()),
             Box::new(account_summary_differing()),
         ]
@@ -344,7 +353,7 @@ pub(in crate::command) mod samples {
             device: Some("08:01".into()),
             inode: Some(1030),
             bytes: 1_400_000,
-            of: 6 << 30,
+            of: 16 << 20,
             classes: Numbers(vec![(AccountClass::PrivateCopies, 24 << 10), (AccountClass::FileOthers, 1_375_424)]),
         }
     }

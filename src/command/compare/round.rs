@@ -227,6 +227,10 @@ fn show_rows(
     cut: Option<RowLimit>,
     sink: &mut dyn Sink,
 ) -> Result<(), Stopped> {
+    // With `limit` they are the first.
+    if cut.is_none() {
+        rows.sort_by_cached_key(|row| Reverse(copied_first(&row.counts)));
+    }
     let more = rows::keep_shown(&mut rows, cut, |row| copied_first(&row.counts));
     rows.into_iter().try_for_each(|ComparedRegion { range, region, counts, .. }| {
         let (start, end, in_bytes) = (range.start(), range.end(), counts.in_bytes(page_size));

@@ -13,7 +13,7 @@ use crate::lang::parser::{Parsed, Tokens, are_clauses, clause, cut_or_name, rang
 use crate::lang::{self, Expression, Range, Spanned, WrittenName, display};
 #[cfg(test)]
 use crate::render::Record;
-use crate::render::Sink;
+use crate::render::{More, Sink};
 use crate::report::{Declared, HugeBy, HugePast, Reason, RegionBrief, Shape, Stopped};
 use nom::Parser;
 use nom::combinator::opt;
@@ -119,7 +119,7 @@ make some by compaction.
             ));
         }
         if self.is_full {
-            context.sink.show_full();
+            context.sink.show(More::All);
         }
         let target = context.target()?;
         let space = AddressSpace::of(&target)?;

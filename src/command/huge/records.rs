@@ -125,7 +125,7 @@ record! {
 impl Record for HugeRow {
     fn write(&self, text: &mut Text) {
         let table = if self.by == HugeBy::Fault { &UNTOUCHED } else { &RESIDENT };
-        text.row_of_share(table, self, &words(self), self.bytes, self.of);
+        text.row_of_share(table, self, Some(&words(self)), (self.bytes, self.of));
     }
 }
 

@@ -3,8 +3,9 @@
 use super::{World, all, records};
 use crate::command::account::objects::AccountObject;
 use crate::command::account::records::AccountSummary;
-use crate::kernel::PageFlags;
+use crate::kernel::{Device, PageFlags, Region};
 use crate::process::fake::region;
+use crate::render::{More, Renderer, Text, Theme};
 use crate::report::ObjectKind;
 
 /// Three descriptors of two clients: one of them is there twice.
@@ -71,4 +72,37 @@ fn sums_of_the_kernel_are_read_where_they_are_needed() {
     };
     assert_eq!(compared("account"), (false, Some(0)));
     assert_eq!(compared("account full"), (true, Some(8 << 10)));
+}
+
+#[test]
+fn objects_with_one_name_have_their_numbers_behind_it() {
+    let device = Device { major: 0, minor: 1 };
+    let object =
+        |start, inode, name: &str| Region { device, inode, deleted: true, name: name.into(), ..region(start, 1) };
+    let regions = [
+        object(0x1000, 5, "/memfd:ring"),
+        object(0x2000, 6, "/memfd:ring"),
+        object(0x3000, 7, "/SYSV00000000"),
+        object(0x4000, 8, "/tmp/gone"),
+    ];
+    for line in ["regions", "map", "account by region", "account by mapping", "walk all by region"] {
+        let mut world = World::new(regions.clone());
+        world.maps(0x1000, 1, 0x9000);
+        let found = records(line, world.target().1);
+        for width in [None, Some(100)] {
+            let mut text = Text::new(Theme::PLAIN, width);
+            text.show(More::All);
+            let mut out = Vec::new();
+            found.iter().for_each(|record| text.record(record.as_ref(), &mut out).expect("text"));
+            text.finish(&mut out).expect("text");
+            let out = String::from_utf8(out).expect("text");
+            let is_there = |number: &str| out.contains(number);
+            assert!(is_there("memfd:ring, inode 5"), "{line}\n{out}");
+            // Nothing of the others is resident.
+            if !line.starts_with("account") {
+                assert!(is_there("memfd:ring, inode 6") && is_there("SYSV00000000, shmid 7"), "{line}\n{out}");
+                assert!(!is_there("inode 8"), "{line}\n{out}");
+            }
+        }
+    }
 }

@@ -397,8 +397,9 @@ impl ObjectCounter {
             return false;
         };
         object.held += 1;
-        // Mappings are few, and say more than one descriptor of many.
-        if holder.descriptor.is_none() || object.holders.len() < MOST_HOLDERS {
+        // Mappings are few, and say more than one descriptor of many. Each process is kept once.
+        let is_first = object.holders.last().is_none_or(|last| last.process != holder.process);
+        if is_first || holder.descriptor.is_none() || object.holders.len() < MOST_HOLDERS {
             object.holders.push(holder);
         }
         true

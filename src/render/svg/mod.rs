@@ -11,6 +11,7 @@ use super::text::lines::Lines;
 use super::theme::{Theme, cut};
 use super::units::counted;
 use crate::render::marks::{self, Legend, PictureCell, Shown, Timeline};
+use crate::render::ruler;
 use crate::render::text::lines::Style;
 use crate::report::{TimelineRow, TimelineSample};
 use canvas::Canvas;
@@ -25,8 +26,6 @@ const SAMPLES: usize = 10;
 /// The width of row labels: the address, and so many characters of the name.
 const LABEL: usize = 280;
 const NAME: usize = 18;
-/// The least room for a time on the ruler.
-const TIME: usize = 56;
 
 /// Holds the picture until the command ends: only then its size is known.
 pub struct Svg {
@@ -39,8 +38,6 @@ pub struct Svg {
     regions: Vec<DrawnRegion>,
     legend: Legend,
     timeline: Timeline,
-    /// The time of the first sample.
-    began: Option<f64>,
     canvas: Canvas,
     /// What the picture shows, for people who do not see it.
     description: Vec<String>,
@@ -58,7 +55,6 @@ impl Svg {
             regions: Vec::new(),
             legend: Legend::default(),
             timeline: Timeline::default(),
-            began: None,
             canvas: Canvas::default(),
             description: Vec::new(),
         }
@@ -87,7 +83,6 @@ impl Svg {
 
     /// The next sample of a timeline.
     pub(crate) fn add_sample(&mut self, sample: &TimelineSample) {
-        self.began.get_or_insert(sample.time);
         self.timeline.add_sample(sample);
         let room = cells_that_fit(self.width.saturating_sub(LABEL), SAMPLES);
         if self.timeline.len() >= room {
@@ -116,7 +111,7 @@ impl Svg {
         self.canvas.gap();
         self.draw_heading();
         let times: Vec<f64> = self.timeline.sample_times().collect();
-        for (column, time) in seconds(&times, self.began.unwrap_or_default()) {
+        for (column, time) in ruler::seconds(&times, self.timeline.began()) {
             self.canvas.text(LABEL + column * canvas::CELL_WIDTH, &time);
         }
         self.canvas.new_line();
@@ -155,46 +150,5 @@ impl Svg {
         }
         self.canvas.new_line();
         self.canvas.gap();
-    }
-}
-
-/// The times on a ruler, in seconds since the beginning, each with the column of the sample that is nearest.
-fn seconds(times: &[f64], began: f64) -> Vec<(usize, String)> {
-    let (Some(first), Some(last)) = (times.first(), times.last()) else {
-        return Vec::new();
-    };
-    let between = (last - first) / (times.len() as f64 - 1.0).max(1.0);
-    let room = if between > 0.0 { between * TIME as f64 / canvas::CELL_WIDTH as f64 } else { 1.0 };
-    let steps = (-3..9).flat_map(|power| [1.0, 2.0, 5.0].map(|digit| digit * 10f64.powi(power)));
-    let step = steps.into_iter().find(|step| *step >= room).unwrap_or(f64::MAX);
-    let decimals = (-step.log10().floor()).clamp(0.0, 3.0) as usize;
-    let mut ruler: Vec<(usize, String)> = Vec::new();
-    let mut before = None;
-    for (column, time) in times.iter().enumerate() {
-        let number = ((time - began + between / 2.0) / step).floor();
-        if before.replace(number) != Some(number) && (column > 0 || time - began <= number * step + between) {
-            ruler.push((column, format!("{:.decimals$} s", number * step)));
-        }
-    }
-    ruler
-}
-
-#[cfg(test)]
-mod tests {
-    use super::seconds;
-
-    #[test]
-    fn the_ruler_has_round_times_with_room() {
-        let every = |interval: f64, first: u32, samples: u32| {
-            let times: Vec<f64> = (first..first + samples).map(|sample| f64::from(sample) * interval).collect();
-            seconds(&times, 0.0).into_iter().map(|(column, time)| format!("{column}: {time}")).collect::<Vec<_>>()
-        };
-        assert_eq!(every(0.1, 0, 25), ["0: 0 s", "10: 1 s", "20: 2 s"]);
-        assert_eq!(every(0.01, 0, 25), ["0: 0.0 s", "10: 0.1 s", "20: 0.2 s"]);
-        assert_eq!(every(60.0, 0, 20), ["0: 0 s", "8: 500 s", "17: 1000 s"]);
-        // A later piece begins between two of them.
-        assert_eq!(every(0.1, 24, 20), ["6: 3 s", "16: 4 s"]);
-        assert_eq!(every(0.1, 30, 5), ["0: 3 s"]);
-        assert_eq!(every(1.0, 0, 1), ["0: 0 s"]);
     }
 }

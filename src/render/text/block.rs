@@ -1,6 +1,6 @@
 //! Blocks of labelled lines, and the parts that several blocks and lines share.
 
-use crate::kernel::{Kind, Name, State};
+use crate::kernel::{Kind, Name, State, maps};
 use crate::render::text::lines::{Line, Lines, VALUE};
 use crate::render::text::words;
 use crate::render::theme::Role;
@@ -65,6 +65,12 @@ fn name_or_dim(name: Cow<'_, str>) -> (Role, Cow<'_, str>) {
 
 /// The mark after the name of a file that was deleted.
 pub const DELETED: &str = " (deleted)";
+
+/// `, inode 1030`: which object, after a name that others may have too.
+pub fn object_number(name: &[u8], number: Option<u64>) -> String {
+    let word = if name.starts_with(maps::SEGMENT) { "shmid" } else { "inode" };
+    number.map_or_else(String::new, |number| format!(", {word} {number}"))
+}
 
 /// What stands for a region without a name.
 pub const ANONYMOUS: &str = "(anonymous)";

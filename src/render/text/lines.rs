@@ -13,6 +13,15 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::rc::Rc;
 
+/// What is shown beyond the usual.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum More {
+    /// Rows under 1 %: with `top N` or `limit N`.
+    SmallRows,
+    /// These and the method: with `full`.
+    All,
+}
+
 /// The column of the values of labelled lines.
 pub const VALUE: usize = 10;
 

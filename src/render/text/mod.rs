@@ -17,11 +17,11 @@ use super::fit::HeldRows;
 use super::marks::Legend;
 use super::theme::{Role, Theme};
 use crate::render::marks::{Timeline, TimelineDrawing};
-use crate::render::units::size;
+use crate::render::units::{counted, size};
 use crate::report::{Field, Why};
 use jiff::tz::TimeZone;
-pub use lines::RemarksMade;
 use lines::{Footnotes, Lines, Style};
+pub use lines::{More, RemarksMade};
 use std::io::{self, Write};
 
 /// Writes records as text: tables with headings, blocks of labelled lines, single lines.
@@ -40,8 +40,19 @@ pub struct Text {
     left_out: Vec<&'static str>,
     /// The titles of columns that are left out last.
     named: Vec<&'static str>,
-    /// The rows of a table that are too small for a line, each as a name and an amount.
-    folded: Option<(TableId, Vec<String>)>,
+    /// The rows of a table that are too small for a line.
+    folded: Option<(TableId, FoldedRows)>,
+    /// Whether these have lines all the same.
+    has_small_rows: bool,
+}
+
+/// Rows under 1 % of a table.
+#[derive(Default)]
+struct FoldedRows {
+    /// Each as a name and an amount, if they are few.
+    names: Vec<String>,
+    rows: u64,
+    bytes: u64,
 }
 
 /// The form of a record, which decides where blank lines stand.
@@ -72,6 +83,7 @@ impl Text {
             left_out: Vec::new(),
             named: Vec::new(),
             folded: None,
+            has_small_rows: false,
         }
     }
 
@@ -181,9 +193,15 @@ impl Text {
     }
 
     /// A row of a table whose rows divide `whole` bytes, and the reasons of what it misses. Rows under 1 % become one
-    /// line below the table, unless everything is asked for.
-    pub(crate) fn row_of_share<T: Field>(&mut self, table: &Table<T>, row: &T, name: &str, part: u64, whole: u64) {
-        if self.lines.style.is_full || part.saturating_mul(100) >= whole {
+    /// line below the table, unless more is asked for. Without a `name` they are only counted there.
+    pub(crate) fn row_of_share<T: Field>(
+        &mut self,
+        table: &Table<T>,
+        row: &T,
+        name: Option<&str>,
+        (part, whole): (u64, u64),
+    ) {
+        if self.has_small_rows || part.saturating_mul(100) >= whole {
             return self.row_with_notes(table, row);
         }
         let id = table.id();
@@ -191,14 +209,19 @@ impl Text {
             self.write_held();
             self.write_folded();
         }
-        let (_, names) = self.folded.get_or_insert_with(|| (id, Vec::new()));
-        names.push(format!("{name} {}", size(part)));
+        let (_, folded) = self.folded.get_or_insert_with(|| (id, FoldedRows::default()));
+        folded.names.extend(name.map(|name| format!("{name} {}", size(part))));
+        folded.rows += 1;
+        folded.bytes = folded.bytes.saturating_add(part);
     }
 
     fn write_folded(&mut self) {
-        if let Some((_, names)) = self.folded.take() {
+        if let Some((_, FoldedRows { mut names, rows, bytes })) = self.folded.take() {
             let line = self.lines.line();
             line.indent(2).push(Role::Dim, "under 1 % each:");
+            if names.is_empty() {
+                names.push(format!("{}, {} (`full` lists them)", counted(rows, "row"), size(bytes)));
+            }
             let mut separator = " ";
             for name in names {
                 line.word(separator, Role::Dim, name);
@@ -319,9 +342,10 @@ impl Text {
         self.named = titles.to_vec();
     }
 
-    /// Shows also the method of an answer and its small rows, until the end of the command.
-    pub(super) fn show_full(&mut self) {
-        self.lines.style.is_full = true;
+    /// Shows also small rows, and with `full` the method of an answer, until the end of the command.
+    pub(super) fn show(&mut self, more: More) {
+        self.has_small_rows = true;
+        self.lines.style.is_full |= more == More::All;
     }
 
     /// Ends the output of a command.
@@ -333,7 +357,7 @@ impl Text {
         self.notes();
         self.layout = None;
         self.named.clear();
-        self.lines.style.is_full = false;
+        (self.has_small_rows, self.lines.style.is_full) = (false, false);
         self.before = RecordForm::Nothing;
     }
 

@@ -251,7 +251,7 @@ static REGIONS: Table<RegionReport> = Table::of(&[
     part("shared", 2).cell(|_, region| bytes(region, region.shared, "shared")),
     Column::number("exclusive", 9, Role::Size).rank(5).cell(|_, region| bytes(region, region.private, "private")),
     part("huge", 3).cell(|_, region| bytes(region, region.huge, "huge")),
-    NAME.cell(|style, region| name(style, &region.name, region.deleted)),
+    NAME.cell(|style, region| name(style, &region.name, region.deleted, region.object)),
 ]);
 
 const fn part(title: &'static str, rank: u8) -> Column {

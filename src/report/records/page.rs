@@ -287,6 +287,8 @@ record! {
         name: Name,
         /// Whether its file was deleted.
         deleted: bool,
+        /// The inode, or of a System V segment its number, if other objects may have the same name.
+        [optional] object: Option<u64>,
         /// Bytes it spans.
         size: u64,
         /// Bytes with a frame mapped.

@@ -295,7 +295,7 @@ pub fn a_segment_that_a_child_has_filled() {
             assert_eq!(row["kind"], "system_v");
             // A child that reads a page brings its neighbours into its own tables, not into those of its parent.
             assert_eq!([&row["bytes"], &row["mapped"]], [&Value::from(6 * page), &Value::from(2 * page)]);
-            assert_eq!(row["freed_by"], "removed when its last process detaches", "{row}");
+            assert_eq!(row["freed_by"], "detach", "{row}");
         }
         // Only a link in map_files leads to it, which an ordinary user may not follow.
         None => {

@@ -14,7 +14,7 @@ use crate::command::who::records::samples::who_counted;
 use crate::command::who::records::{SearchEnd, WhoSummary};
 use crate::command::{RECORDS, account, huge};
 use crate::kernel::{Kind, Name, PageFlags, State};
-use crate::render::{Json, Record, Renderer, Text, Theme, theme};
+use crate::render::{Json, More, Record, Renderer, Text, Theme, theme};
 use crate::report::{
     AccessOutcome, Effect, ErrorPlace, ErrorReport, Explanation, FieldDescription, Reason, RegionReport, Shape,
     Translation, WhoCounts,
@@ -62,7 +62,7 @@ fn the_method_and_small_rows_come_with_full_only() {
     let samples =
         || account::records::samples::all().into_iter().chain(huge::records::samples::all()).collect::<Vec<_>>();
     let mut renderer = Text::new(Theme::PLAIN, None);
-    renderer.show_full();
+    renderer.show(More::All);
     let (full, plain) = (rendered(&mut renderer, &samples()), text(None, &samples()));
     for method in [
         "the sums equal smaps_rollup: Rss, Anonymous",
@@ -75,6 +75,11 @@ fn the_method_and_small_rows_come_with_full_only() {
         assert!(full.contains(method) && !plain.contains(method), "{method}\n{full}\n{plain}");
     }
     assert!(plain.contains("under 1 % each: another part of the huge page has small pages already 1 MiB\n"), "{plain}");
+    assert!(plain.contains("under 1 % each: 1 row, 4 KiB (`full` lists them)\n"), "{plain}");
+    // With `top` these rows were asked for.
+    renderer.show(More::SmallRows);
+    let top = rendered(&mut renderer, &samples());
+    assert!(!top.contains("under 1 %") && !top.contains("the sums equal"), "{top}");
     // It is for one command.
     assert_eq!(rendered(&mut renderer, &samples()), plain);
 }

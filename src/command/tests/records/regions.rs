@@ -16,6 +16,7 @@ pub fn region_row() -> RegionReport {
         inode: Some(1311),
         name: Name::from("/usr/lib/x86_64-linux-gnu/libc.so.6"),
         deleted: false,
+        object: None,
         size: 160 << 10,
         present: Some(148 << 10),
         swapped: Some(0),

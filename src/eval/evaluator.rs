@@ -152,6 +152,7 @@ impl<'a> Evaluator<'a> {
         value: Spanned<Value>,
         written: &Spanned<Expression>,
     ) -> Result<(VirtualAddress, Option<Spans>)> {
+        refuse_quotient(&written.node)?;
         let address = to_address(&value).map_err(|error| as_range(&written.node, error))?;
         let (Value::Range(spans) | Value::Symbol(spans)) = value.node else {
             return Ok((address, None));
@@ -353,6 +354,23 @@ pub(super) fn as_range(written: &Expression, error: Error) -> Error {
             error.hint(format!("write a range as A..B: `{start:#x}..{end:#x}`"))
         }
         _ => error,
+    }
+}
+
+/// The remedy for a length without its comma.
+pub(super) const COMMA_BEFORE_LENGTH: &str = "put a comma before a length: `A, +LENGTH`";
+
+/// Refuses `A/1M` in the place of an address: nobody divides one, and elsewhere a length is written so.
+pub(super) fn refuse_quotient(written: &Expression) -> Result<()> {
+    let Expression::Binary { operator, .. } = written else {
+        return Ok(());
+    };
+    match operator.node {
+        BinaryOperator::Divide | BinaryOperator::Remainder => {
+            let message = format!("`{}` gives a number, and not an address", operator.node.text());
+            Err(Error::new(operator.at, message).hint(COMMA_BEFORE_LENGTH))
+        }
+        _ => Ok(()),
     }
 }
 

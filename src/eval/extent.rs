@@ -1,7 +1,7 @@
 //! Ranges, and what the argument of `translate`, `flags` and their like is about.
 
 use super::error::{Error, Result};
-use super::evaluator::{Evaluator, as_range, to_address};
+use super::evaluator::{COMMA_BEFORE_LENGTH, Evaluator, as_range, refuse_quotient, to_address};
 use super::names::{NamedThing, spans_of};
 use super::slips;
 use super::{Origin, Spans, Value};
@@ -48,6 +48,9 @@ impl Evaluator<'_> {
     /// The range that was written. A lone address stands for its one byte, a lone frame for itself, and a name for all
     /// that it names: a symbol with a size for its bytes.
     pub(super) fn extent(&self, range: &Spanned<Range>) -> Result<Extent> {
+        if let Range::Expression(expression) = &range.node {
+            refuse_quotient(expression)?;
+        }
         match &range.node {
             Range::All => self.all(range.at).map(Extent::Addresses),
             Range::Expression(expression) => match self.named_extent(expression, range.at)? {
@@ -60,9 +63,7 @@ impl Evaluator<'_> {
                 refuse_truth(start)?;
                 refuse_truth(end)?;
                 let span = self.span(self.value_with_place(start)?, self.value_with_place(end)?, range.at);
-                span.map_err(|error| {
-                    if is_length(&end.node) { error.hint("put a comma before a length: `A, +LENGTH`") } else { error }
-                })
+                span.map_err(|error| if is_length(&end.node) { error.hint(COMMA_BEFORE_LENGTH) } else { error })
             }
             Range::Length { start, length } => {
                 refuse_truth(start)?;
@@ -185,6 +186,7 @@ impl Evaluator<'_> {
 /// Refuses `A == B..C`, which is `(A == B)..C`: whether something holds is no address.
 fn refuse_truth(bound: &Spanned<Expression>) -> Result<()> {
     use BinaryOperator as Op;
+    refuse_quotient(&bound.node)?;
     let operator = match &bound.node {
         Expression::Binary { operator, .. } => operator,
         _ => return Ok(()),
@@ -319,6 +321,7 @@ impl Evaluator<'_> {
 
     pub(super) fn subject(&self, range: &Spanned<Range>) -> Result<AddressOrRange> {
         if let Range::Expression(expression) = &range.node {
+            refuse_quotient(expression)?;
             match self.resolve_name(expression, range.at)? {
                 Some(NamedThing::Range(spans)) => return Ok(AddressOrRange::Range(spans)),
                 Some(NamedThing::Symbol(symbol)) => {

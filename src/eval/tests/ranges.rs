@@ -65,12 +65,16 @@ fn ranges_that_are_none() {
         ("main..main == 5 || 1", "main == 5 || 1: a range cannot start or end with a result of `||`"),
         ("main > 5, +8", "main > 5: a range cannot start or end with a result of `>`"),
         ("heap / 2", "heap: a range is not a number"),
+        ("0x2000 % 4096, +1p", "%: `%` gives a number, and not an address"),
         ("1 << heap", "heap: a range is not a number"),
         ("pfn:5, +1", "1: a length of frames must be whole pages"),
     ] {
         assert_eq!(world.refusal(text), refusal);
     }
     let error = eval::range(&range("0x500000..+4M"), &world).unwrap_err();
+    assert_eq!(error.hint.as_deref(), Some("put a comma before a length: `A, +LENGTH`"));
+    let error = eval::range(&range("0x1000/1M"), &world).unwrap_err();
+    assert_eq!(error.message, "`/` gives a number, and not an address");
     assert_eq!(error.hint.as_deref(), Some("put a comma before a length: `A, +LENGTH`"));
     let error = eval::range(&range("0xffffffffffffffff"), &world).unwrap_err();
     assert!(error.message.contains("passes 2^64-1"), "{error}");

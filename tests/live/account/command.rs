@@ -156,7 +156,8 @@ pub fn it_fits_a_screen() {
     if support::is_root() {
         assert!(text.contains("to copy on write"), "{text}");
     }
-    let text = shown("account by region");
+    assert!(shown("account by region").contains("under 1 % each: "));
+    let text = shown("account by region full");
     assert!(text.lines().any(|line| line.ends_with("[heap]")), "{text}");
     end(child);
 }

@@ -11,9 +11,10 @@ use crate::render::theme::Role;
 use crate::render::units::{counted, size};
 use crate::report::Fact;
 use crate::report::record::record;
+use std::collections::BTreeMap;
 
 use super::others::OtherAllocator;
-use super::rows::{KeptRow, class, known, no_page_map, resident_unknown};
+use super::rows::{class, known, no_page_map, resident_unknown};
 
 record! {
     /// The sums of `heap`. Chunks are counted in arenas that were walked to their ends.
@@ -44,6 +45,8 @@ record! {
         [optional] kept_size: Option<u64>,
         /// Bytes of the free chunks at the ends of the arenas.
         top: u64,
+        /// Heaps of threads that have no chunk in use.
+        empty_heaps: u64,
         /// Bytes between chunks that the program itself got with `sbrk`.
         foreign: u64,
         /// Resident bytes that `malloc_trim(0)` would give back.
@@ -70,7 +73,7 @@ record! {
         allocators: Option<Vec<&'static str>>,
     }
 
-    /// The sums of `heap` of several processes.
+    /// The sums of `heap` of several processes. All are of arenas that were walked to their ends.
     #[derive(Default)]
     pub struct HeapFamily as "heap-family" {
         /// Processes whose heaps were added up.
@@ -87,6 +90,8 @@ record! {
         incomplete: u64,
         /// Processes whose memory their capture does not have.
         without_memory: u64,
+        /// Processes that were not read because of an interruption.
+        not_read: u64,
         /// Resident bytes of their arenas. What processes share since a fork counts in each.
         resident: u64,
         /// Bytes of chunks in use.
@@ -135,14 +140,18 @@ impl HeapSummary {
             all.ok_or_else(no_page_map)
         };
         // Pages with one chunk in use, and with two.
-        let mut few = KeptRow::all(arenas.iter());
-        few.retain(|kept| kept.least <= 2);
+        let few = || sums().flat_map(|sums| &sums.kept).filter(|kept| kept.least <= 2);
+        let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
+        few().flat_map(|kept| &kept.sizes).for_each(|(size, pages)| *sizes.entry(*size).or_default() += pages);
+        let of_threads = arenas.iter().filter(|arena| arena.number > 0).filter_map(|arena| arena.sums.as_ref());
+        let empty = of_threads.flat_map(|sums| &sums.parts).filter(|part| part.in_use.chunks == 0);
         HeapSummary {
             pid: 0,
             process: Name::default(),
             arena: None,
-            kept: few.iter().map(|kept| kept.free).sum(),
-            kept_size: few.iter().max_by_key(|kept| kept.with_smallest).map(|kept| kept.smallest),
+            kept: few().map(|kept| kept.free).sum(),
+            kept_size: sizes.into_iter().max_by_key(|(_, pages)| *pages).map(|(size, _)| size),
+            empty_heaps: empty.count() as u64,
             arenas: arenas.iter().filter(|arena| arena.system_bytes > 0).count() as u64,
             incomplete: arenas.iter().filter(|arena| arena.sums.is_none()).count() as u64,
             system: arenas.iter().map(|arena| arena.system_bytes).sum(),
@@ -167,11 +176,12 @@ impl HeapSummary {
 }
 
 impl HeapFamily {
-    pub(super) fn add(&mut self, one: &HeapSummary) {
+    pub(super) fn add(&mut self, one: &HeapSummary, arenas: &[HeapArena]) {
         self.processes += 1;
         self.with_heap += u64::from(one.arenas > 0);
         self.incomplete += u64::from(one.incomplete > 0);
-        self.resident += one.resident.as_ref().copied().unwrap_or_default();
+        let walked = arenas.iter().filter(|arena| arena.sums.is_some());
+        self.resident += walked.filter_map(|arena| arena.resident).sum::<u64>();
         self.in_use += one.in_use;
         self.between += one.between;
         self.trim += one.trim.as_ref().copied().unwrap_or_default();
@@ -265,6 +275,11 @@ fn beside(lines: &mut Lines, summary: &HeapSummary) {
             lines.line().indent(2).plain(format!("{}{more} {what}", size(*bytes)));
         }
     }
+    if summary.empty_heaps > 0 {
+        let heaps = counted(summary.empty_heaps, "heap");
+        let have = if summary.empty_heaps == 1 { "has" } else { "have" };
+        lines.line().indent(2).plain(format!("{heaps} of threads {have} no chunk in use (`heap by region`)"));
+    }
     for allocator in summary.allocators.iter().flatten().filter_map(|word| OtherAllocator::from_word(word)) {
         let text = format!("{} is in this program, and its heap is not read", allocator.word());
         let line = lines.line();
@@ -299,7 +314,7 @@ impl Record for HeapFamily {
 
 /// The answer for several processes.
 fn family(lines: &mut Lines, family: &HeapFamily) {
-    let at_least = if family.incomplete > 0 { "at least " } else { "" };
+    let at_least = if family.incomplete + family.not_read > 0 { "at least " } else { "" };
     let processes = counted(family.with_heap, "process");
     lines
         .line()
@@ -316,6 +331,7 @@ fn family(lines: &mut Lines, family: &HeapFamily) {
         (family.refused, "left out: permission denied"),
         (family.ended, "ended before the read"),
         (family.kernel_threads, "left out: a kernel thread has no memory of its own"),
+        (family.not_read, "not read: interrupted"),
     ] {
         if processes > 0 {
             lines.line().indent(2).push(Role::Note, format!("{} {what}", counted(processes, "process")));
@@ -350,7 +366,7 @@ static PROCESSES: Table<ProcessRow> = Table::of(&[
 /// Samples of its records.
 #[cfg(test)]
 pub(in crate::command) mod samples {
-    use super::super::rows::{ArenaRow, PartRow, SizeRow};
+    use super::super::rows::{ArenaRow, KeptRow, PartRow, SizeRow};
     use super::*;
     use crate::inspect::heap::{ArenaOutcome, ChunkSum, HeapPart, KeptPages};
     use crate::kernel::{AddressRange, VirtualAddress};
@@ -381,8 +397,10 @@ pub(in crate::command) mod samples {
             sums: Some(HeapSums { trimmable: None, ..arena().sums.unwrap_or_default() }),
             ..arena()
         };
-        let mut family = HeapFamily { refused: 1, ended: 1, without_memory: 1, ..HeapFamily::default() };
-        [&summary, &summary, &none].into_iter().for_each(|one| family.add(one));
+        let mut family = HeapFamily { refused: 1, ended: 1, without_memory: 1, not_read: 2, ..HeapFamily::default() };
+        for (one, arenas) in [(&summary, &arenas[..]), (&summary, &arenas), (&none, &[])] {
+            family.add(one, arenas);
+        }
         let part = arena().sums.unwrap_or_default().parts.remove(0);
         let kept = KeptRow::all([arena()].iter());
         let nothing_free = HeapArena {

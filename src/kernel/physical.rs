@@ -85,6 +85,19 @@ impl Zones {
         Ok(Zones { spans: zone_spans(&zones), zones })
     }
 
+    /// Frames that `/proc/zoneinfo` counts on the free lists of processors: `MemFree` leaves them out, and no flag marks
+    /// them.
+    pub fn frames_of_processors(bytes: &[u8]) -> Result<u64, BadLine> {
+        let mut frames: u64 = 0;
+        for line in text::lines(bytes) {
+            if let Some(count) = line.bytes.trim_ascii_start().strip_prefix(b"count:") {
+                let count = text::decimal::<u64>(count.trim_ascii()).ok_or_else(|| line.bad("zoneinfo"))?;
+                frames = frames.saturating_add(count);
+            }
+        }
+        Ok(frames)
+    }
+
     /// The end of the last zone; `None` if there is no zone.
     pub fn end(&self) -> Option<FrameNumber> {
         self.zones.iter().map(Zone::end).max()
@@ -303,6 +316,15 @@ Node 1, zone   Device
         assert_eq!(of(299), (ZoneLookup::In(0), 300));
         assert_eq!(of(300), (ZoneLookup::InNone, u64::MAX));
         assert_eq!(zones.of(FrameNumber::new(150)), None);
+    }
+
+    #[test]
+    fn free_frames_of_processors_are_added_up() {
+        let text = "Node 0, zone      DMA\n  pages free     3840\n  pagesets\n    cpu: 0\n              count:    0\n\
+            Node 0, zone   Normal\n    cpu: 0\n              count:    2581\n              high:     337141\n    cpu: 1\n\
+            \x20             count:    4920\n";
+        assert_eq!(Zones::frames_of_processors(text.as_bytes()).ok(), Some(7501));
+        assert!(Zones::frames_of_processors(b"  count: many\n").is_err());
     }
 
     #[test]

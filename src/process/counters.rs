@@ -4,6 +4,7 @@ use super::status::age;
 use super::{Machine, Result};
 use crate::access::Error;
 use crate::kernel::Name;
+use crate::kernel::physical::Zones;
 use crate::kernel::segments::{Segment, segments};
 use crate::kernel::status::Stat;
 use crate::kernel::swaps::{Compressed, SwapArea};
@@ -42,6 +43,8 @@ pub struct MemoryCounters {
     pub vmalloc: u64,
     /// SecPageTables: page tables of virtual machines and of IOMMUs.
     pub second_page_tables: Option<u64>,
+    /// Free memory on the lists of processors, which MemFree leaves out (`/proc/zoneinfo`).
+    pub free_of_processors: Option<u64>,
     /// Zswapped and Zswap: what zswap holds (Linux 5.19 and later).
     pub zswap: Option<Compressed>,
 }
@@ -117,7 +120,10 @@ impl Machine {
         let read = procfs::Meminfo::from_buf_read(&text[..]);
         let read = read.map_err(|_| Error::not_available("/proc/meminfo lacks a counter that all kernels have"))?;
         Ok(MemoryCounters {
+        let zones = self.source().fetch(File::Zones).ok();
+        let of_processors = zones.and_then(|zones| Zones::frames_of_processors(&zones).ok());
             total: read.mem_total,
+            free_of_processors: of_processors.map(|frames| frames.saturating_mul(self.page_size().bytes())),
             free: read.mem_free,
             anonymous: read.anon_pages,
             shared: read.shmem,

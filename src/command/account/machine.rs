@@ -60,10 +60,10 @@ record! {
         memory: u64,
     }
 
-    /// A field of /proc/meminfo.
+    /// A field of /proc/meminfo, or free lists of processors (/proc/zoneinfo).
     #[derive(Eq)]
     pub struct MemoryCounter {
-        /// As the kernel spells it.
+        /// As the kernel spells the field.
         name: &'static str,
         /// Bytes.
         bytes: u64,
@@ -185,6 +185,7 @@ pub(in crate::command) mod samples {
             without_mark: vec![
                 MemoryCounter { name: "KernelStack", bytes: 12 << 20 },
                 MemoryCounter { name: "Percpu", bytes: 3 << 20 },
+                MemoryCounter { name: "free lists of processors", bytes: 50 << 20 },
             ],
             cut_short: false,
         };

@@ -174,6 +174,7 @@ pub fn counted_without_mark(counters: &MemoryCounters) -> Vec<(&'static str, u64
         ("Percpu", counters.per_processor),
         ("VmallocUsed", Some(counters.vmalloc)),
         ("SecPageTables", counters.second_page_tables),
+        ("free lists of processors", counters.free_of_processors),
     ];
     counted.into_iter().filter_map(|(name, bytes)| Some((name, bytes.filter(|&bytes| bytes > 0)?))).collect()
 }

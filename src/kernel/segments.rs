@@ -12,8 +12,8 @@ pub struct Segment {
     pub number: u64,
     /// Whether it is marked for removal (`SHM_DEST`): it ends when its last process detaches.
     pub is_removed: bool,
-    /// The process that made it.
-    pub creator: u32,
+    /// The process that made it; `None` if it is in another PID namespace.
+    pub creator: Option<u32>,
     /// When it was made or changed last (`ctime`), in seconds since 1970.
     pub changed: u64,
     /// How often it is attached.
@@ -35,7 +35,8 @@ fn segment(line: &[u8]) -> Option<Segment> {
     let key = std::str::from_utf8(fields.next()?).ok()?.parse::<i32>().ok()?.cast_unsigned();
     let number = text::decimal(fields.next()?)?;
     let mode = u32::from_str_radix(std::str::from_utf8(fields.next()?).ok()?, 8).ok()?;
-    let creator = text::decimal(fields.nth(1)?)?;
+    // `pid_nr_ns` gives 0 for a process that the reader has no number for.
+    let creator = text::decimal(fields.nth(1)?).map(|pid: u32| Some(pid).filter(|&pid| pid > 0))?;
     let attached = text::decimal(fields.nth(1)?)?;
     let changed = text::decimal(fields.nth(6)?)?;
     let (resident, swapped): (u64, u64) = (text::decimal(fields.next()?)?, text::decimal(fields.next()?)?);
@@ -52,13 +53,21 @@ mod tests {
         let text = b"       key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  cgid      \
             atime      dtime      ctime                   rss                  swap\n         0          3  1600       \
             24576   812   813      2     0     0     0     0 1795954409          0 1795954409                 20480       \
-            4096\n-559038737          7   600                  4096   812   812      0     0     0     0     0          0 \
+            4096\n-559038737          7   600                  4096     0   812      0     0     0     0     0          0 \
             0 1795954409                  4096                     0\n";
         let found: Result<Vec<_>, _> = segments(text).collect();
         let made =
-            Segment { key: 0, number: 3, is_removed: true, creator: 812, attached: 2, bytes: 24_576, changed: 0 };
+            Segment { key: 0, number: 3, is_removed: true, creator: Some(812), attached: 2, bytes: 24_576, changed: 0 };
         let marked = Segment { changed: 1_795_954_409, ..made };
-        let lone = Segment { key: 0xdead_beef, number: 7, is_removed: false, attached: 0, bytes: 4096, ..marked };
+        let lone = Segment {
+            key: 0xdead_beef,
+            number: 7,
+            is_removed: false,
+            creator: None,
+            attached: 0,
+            bytes: 4096,
+            ..marked
+        };
         assert_eq!(found.expect("lines"), [marked, lone]);
         assert!(segments(b"key\n0 1\n").all(|line| line.is_err()));
     }

@@ -102,8 +102,9 @@ impl Machine {
             Some([begun, _]) => begun as f64,
             None => SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs_f64(),
         };
-        let listed = self.source().list(List::One(segment.creator)).unwrap_or_default();
-        let Some(one) = listed.into_iter().find(|one| one.pid == segment.creator) else {
+        let creator = segment.creator?;
+        let listed = self.source().list(List::One(creator)).unwrap_or_default();
+        let Some(one) = listed.into_iter().find(|one| one.pid == creator) else {
             // A capture has some processes alone.
             return times.is_none().then_some(false);
         };
@@ -119,11 +120,11 @@ impl Machine {
         let text = self.source().fetch(File::MemoryCounters)?;
         let read = procfs::Meminfo::from_buf_read(&text[..]);
         let read = read.map_err(|_| Error::not_available("/proc/meminfo lacks a counter that all kernels have"))?;
-        Ok(MemoryCounters {
         let zones = self.source().fetch(File::Zones).ok();
         let of_processors = zones.and_then(|zones| Zones::frames_of_processors(&zones).ok());
-            total: read.mem_total,
+        Ok(MemoryCounters {
             free_of_processors: of_processors.map(|frames| frames.saturating_mul(self.page_size().bytes())),
+            total: read.mem_total,
             free: read.mem_free,
             anonymous: read.anon_pages,
             shared: read.shmem,

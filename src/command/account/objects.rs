@@ -46,7 +46,8 @@ record! {
         of_several: bool,
         /// Of memory of a driver the bytes of buffers that other clients have too.
         [optional] shared: Option<u64>,
-        /// The process that made it, of a System V segment that no process has attached.
+        /// The process that made it, of a System V segment that no process has attached; absent if that process is in
+        /// another PID namespace.
         [optional] creator: Option<u32>,
         /// Whether that process runs still, and no other one with its number.
         [optional] creator_runs: Option<bool>,
@@ -296,6 +297,7 @@ pub(in crate::command) mod samples {
             Box::new(pool),
             Box::new(of_thread),
             Box::new(segment),
+            Box::new(AccountObject { creator: None, creator_runs: None, ..lone.clone() }),
             Box::new(lone),
             Box::new(deleted),
             Box::new(buffers),

@@ -56,7 +56,8 @@ pub struct MemoryObject {
     pub is_removed: Option<bool>,
     /// Of memory of a driver the bytes of buffers that other clients have too.
     pub shared: Option<u64>,
-    /// The process that made it, of a System V segment that no process has attached.
+    /// The process that made it, of a System V segment that no process has attached; `None` if that is in another PID
+    /// namespace.
     pub creator: Option<u32>,
     /// Whether that process runs still, and no other one with its number; `None` if that is unknown.
     pub creator_runs: Option<bool>,
@@ -441,7 +442,7 @@ impl ObjectCounter {
             let identity = ObjectIdentity::Segment(namespace.clone(), segment.number);
             if let Some(object) = self.objects.get_mut(&identity) {
                 object.is_removed = Some(segment.is_removed);
-            } else if segment.attached == 0 && self.processes.contains(&segment.creator) {
+            } else if segment.attached == 0 && segment.creator.is_some_and(|one| self.processes.contains(&one)) {
                 let object = unattached(&segment, identity.clone(), machine);
                 if object.creator_runs != Some(false) {
                     self.objects.insert(identity, object);
@@ -487,7 +488,7 @@ fn unattached(segment: &Segment, identity: ObjectIdentity, machine: &Machine) ->
     let name = Name::new(format!("/SYSV{:08x}", segment.key));
     MemoryObject {
         is_removed: Some(segment.is_removed),
-        creator: Some(segment.creator),
+        creator: segment.creator,
         creator_runs: machine.runs_creator(segment),
         ..MemoryObject::new(ObjectKind::SystemV, identity, name, segment.bytes)
     }

@@ -33,6 +33,8 @@ pub enum Difference {
     Kind,
     /// In nothing that `/proc` shows.
     Hidden,
+    /// In nothing that maps shows. Such pairs are too few to be looked up.
+    Few,
 }
 
 impl Difference {
@@ -50,6 +52,7 @@ impl Difference {
             Difference::Policy => "policy",
             Difference::Kind => "kind",
             Difference::Hidden => "hidden",
+            Difference::Few => "few",
         };
         word.to_owned()
     }
@@ -60,8 +63,12 @@ const IGNORED: [&str; 2] = ["sd", "gu"];
 /// Flags with which nothing is merged (`VM_SPECIAL`).
 const SPECIAL: [&str; 4] = ["io", "pf", "mm", "de"];
 
+/// The part of all pairs that is worth reading smaps.
+const LEAST_PART: usize = 100;
+
 /// In what the neighbours among `regions` differ, and how many pairs differ so; the most frequent first. Each pair is
-/// compared by maps. Those that are alike there are compared by smaps, and then by numa_maps, which take long.
+/// compared by maps. Those that are alike there are compared by smaps, and then by numa_maps, which take long: not for
+/// less than a hundredth of all.
 ///
 /// # Errors
 /// Something cannot be read, or it is out of budget.
@@ -75,7 +82,11 @@ pub fn differences(process: &Process, regions: &[&Region], budget: &mut Budget) 
             found => *counted.entry(found).or_default() += 1,
         }
     }
-    if !alike.is_empty() {
+    if alike.len() < regions.len() / LEAST_PART {
+        if !alike.is_empty() {
+            counted.insert(vec![Difference::Few], alike.len() as u64);
+        }
+    } else if !alike.is_empty() {
         let smaps = process.smaps(budget)?;
         let mut rest = Vec::new();
         for (one, next) in alike {
@@ -146,6 +157,7 @@ fn is_special(smaps: &Smaps) -> bool {
 mod tests {
     use super::*;
     use crate::kernel::{maps, smaps};
+    use crate::process::fake::World;
 
     /// What differs between each two regions of a text.
     fn of_maps(text: &str) -> Vec<Vec<Difference>> {
@@ -171,6 +183,27 @@ b000-c000 rw-p 00000000 00:00 0 [heap]
         let expected: [&[Difference]; 9] =
             [&[Protection], &[Name], &[Protection, Name], &[], &[File, Name], &[], &[Offset], &[Gap], &[]];
         assert_eq!(of_maps(text), expected);
+    }
+
+    /// smaps of very many mappings takes long.
+    #[test]
+    fn few_alike_pairs_are_not_looked_up() {
+        let difference = |count: u64| {
+            let line = |index: u64| {
+                let (start, letter) = (0x1000 * (index + 1), if index > 0 && index.is_multiple_of(2) { '-' } else { 'r' });
+                format!("{start:x}-{:x} {letter}w-p 00000000 00:00 0 \n", start + 0x1000)
+            };
+            let text: String = (0..count).map(line).collect();
+            let regions = maps::parse(text.as_bytes()).expect("regions");
+            let (_, target) = World::new(regions.clone()).target();
+            let regions: Vec<&Region> = regions.iter().collect();
+            let found = differences(&target.process, &regions, &mut Budget::unlimited());
+            found.map(|found| found.into_iter().map(|(how, pairs)| (how[0], pairs)).collect::<Vec<_>>())
+        };
+        let found = difference(300).expect("maps alone");
+        assert_eq!(found, [(Difference::Protection, 298), (Difference::Few, 1)]);
+        let found = difference(50).unwrap_or_default();
+        assert!(!found.iter().any(|(how, _)| *how == Difference::Few), "{found:?}");
     }
 
     #[test]

@@ -159,9 +159,10 @@ impl Process {
                 }
                 Some(kind) => kind,
             };
-            let at = self.on_mount(&one);
+            let mut at = self.on_mount(&one);
             let ListedDescriptor { thread, number, link } = one;
             let mount = at.mount.and_then(|mount| mounts.get(&mount));
+            at.answers = mount.is_some_and(|mount| !mount.is_served());
             let (name, deleted) = maps::name(&link);
             let is_in_memory = match (mount, kind) {
                 (Some(mount), _) if mount.memory_files().is_some() => true,
@@ -190,7 +191,7 @@ impl Process {
     /// The descriptor with the mount that it leads to.
     fn on_mount(&self, one: &ListedDescriptor) -> OnMount {
         let mount = self.source().word(Probe::DescriptorMount(one.thread, one.number));
-        OnMount { number: one.number, mount: mount.and_then(|mount| mount.try_into().ok()) }
+        OnMount { number: one.number, mount: mount.and_then(|mount| mount.try_into().ok()), answers: false }
     }
 
     /// The ring that a descriptor leads to.

@@ -339,7 +339,10 @@ mod tests {
             (Backing { region: &region, range }.into(), "backing 08:01 4d2 2000-3000"),
             (Probe::Follow(range).into(), "probe follow 8000-9000"),
             (Probe::IsNamed(&region, b"/a\n").into(), "probe is-named 08:01 4d2 /a%0A"),
-            (Probe::Descriptor(None, OnMount { number: 31, mount: Some(25) }).into(), "probe descriptor - 1f"),
+            (
+                Probe::Descriptor(None, OnMount { number: 31, mount: Some(25), answers: true }).into(),
+                "probe descriptor - 1f",
+            ),
             (RecordsOf::Frames(RecordParts::OWNER).into(), "records frames 10"),
         ];
         for (question, key) in questions {

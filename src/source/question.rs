@@ -223,6 +223,8 @@ pub struct OnMount {
     pub number: u32,
     /// The number of the mount, if the kernel shows it.
     pub mount: Option<u32>,
+    /// Whether the process sees this mount, and no server answers for it.
+    pub answers: bool,
 }
 
 /// The number of the descriptor: what it leads to is part of the answer.

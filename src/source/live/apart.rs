@@ -6,6 +6,7 @@
 //! this program hold such a file open: the kernel asks the storage once more when it is closed (`fuse_flush`). So a
 //! child process opens, reads and closes the file for each part of it.
 
+use super::backing::is_own_memory;
 use super::directory::{Directory, own_file, read_to_end};
 use super::memory::Memory;
 use super::module_file::ModuleFile;
@@ -401,11 +402,9 @@ impl OwnMounts {
 }
 
 /// Whether a file in no mount is the kernel's own memory, which is mounted nowhere. Any other file system was unmounted
-/// while in use (`umount -l`), as is done with storage that does not answer.
-pub(super) fn is_kernels_own(region: &Region) -> bool {
-    let name = region.name.as_bytes();
-    let own: [&[u8]; 6] = [b"/memfd:", b"/SYSV", b"/dev/zero", b"/anon_hugepage", b"/secretmem", b"/[aio]"];
-    !name.starts_with(b"/") || own.iter().any(|own| name.starts_with(own))
+/// while in use (`umount -l`), as is done with storage that does not answer: a file there may have the name of a memfd.
+pub(super) fn is_kernels_own(device: Device, name: &[u8]) -> bool {
+    !name.starts_with(b"/") || is_own_memory(device)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::module_file::ModuleFile;
 use crate::access::{Error, Result};
 use crate::budget::Budget;
 use crate::kernel::mapped_file::{HUGETLBFS, OVERLAYFS, TMPFS};
-use crate::kernel::{AddressRange, Name, PageSize, Region, VirtualAddress};
+use crate::kernel::{AddressRange, Device, Name, PageSize, Region, VirtualAddress};
 use crate::source::{BackingContent, BackingRun, sys};
 use rustix::fd::{AsFd, AsRawFd};
 use rustix::fs::{Access, AtFlags, CWD, MemfdFlags, SeekFrom, accessat, fstat, major, memfd_create, minor, seek};
@@ -334,6 +334,14 @@ pub(super) fn shared_memory() -> Option<[u64; 2]> {
 fn device_of_a_memfd(kind: MemfdFlags) -> Option<[u64; 2]> {
     let stat = fstat(memfd_create("pmdb", MemfdFlags::CLOEXEC | kind).ok()?).ok()?;
     Some([major(stat.st_dev).into(), minor(stat.st_dev).into()])
+}
+
+/// Whether the file system of this device is mounted nowhere, and in memory: that of memfds, or of a hugetlb pool.
+pub(super) fn is_own_memory(device: Device) -> bool {
+    static POOLS: OnceLock<Vec<[u64; 2]>> = OnceLock::new();
+    let device = [device.major.into(), device.minor.into()];
+    let pools = || POOLS.get_or_init(|| devices_of_pools().unwrap_or_default());
+    shared_memory() == Some(device) || pools().contains(&device)
 }
 
 /// The devices of the hugetlb pools, one for each page size. An empty memfd takes no page of them.

@@ -1,6 +1,6 @@
 //! What is behind a mapping or a file descriptor, found without opening it.
 
-use super::apart::{answer, words};
+use super::apart::{answer, is_kernels_own, words};
 use super::attached::Attached;
 use super::backing::cached_bytes;
 use super::directory::{Directory, own_file, read_all};
@@ -15,7 +15,7 @@ use crate::kernel::{Device, Name, Region};
 use crate::own::rights::with_raised_rights;
 use crate::source::OnMount;
 use rustix::fd::{AsRawFd, OwnedFd};
-use rustix::fs::{Mode, OFlags, fstat, fstatfs, major, minor, openat};
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, fstat, fstatfs, major, minor, openat, statx};
 
 /// Below the directory of a process, a descriptor in a folder (`fd`, `fdinfo`) of a thread, or of the process.
 fn of_descriptor(folder: &str, thread: Option<u32>, number: u32) -> String {
@@ -33,7 +33,8 @@ pub(super) fn mount_of_descriptor(process: &Directory, thread: Option<u32>, numb
 }
 
 /// The words of [`MappedFile`] for the file behind a descriptor, by its link below the directory of the process, if it
-/// is on the expected mount: the target can change its descriptors at any time, and a server may have to answer.
+/// is on the expected mount: the target can change its descriptors at any time, and a server may have to answer. That
+/// is so too for a file on a mount that nobody sees any more, whatever its name.
 pub(super) fn behind_descriptor(process: &Directory, thread: Option<u32>, at: OnMount) -> Result<Vec<u64>> {
     let path = of_descriptor("fd", thread, at.number);
     let failed = |error| Error::io(format!("looking at /proc/PID/{path}"), error);
@@ -41,7 +42,16 @@ pub(super) fn behind_descriptor(process: &Directory, thread: Option<u32>, at: On
     if mount != at.mount {
         return Err(Error::not_available(format!("descriptor {} leads to another file now", at.number)));
     }
-    status_words(&found).map(Vec::from).map_err(failed)
+    let name = process.link(&path).map_err(failed)?;
+    // Numbers of devices are no question for a server.
+    let device = statx(&found, "", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, StatxFlags::empty());
+    let device =
+        device.map(|found| Device { major: found.stx_dev_major, minor: found.stx_dev_minor }).unwrap_or_default();
+    if at.answers || is_kernels_own(device, &name) {
+        return status_words(&found).map(Vec::from).map_err(failed);
+    }
+    let status = || Ok(status_words(&found).map_err(failed)?.map(u64::to_ne_bytes).concat());
+    Ok(words(&answer(device, &Name::new(name), status)?).collect())
 }
 
 /// A handle (O_PATH) on the file behind a descriptor, and the number of its mount, which no other mount gets as long as
@@ -169,7 +179,7 @@ mod tests {
         let process = Directory::open("/proc/self").expect("its directory");
         let mount = mount_of_descriptor(&process, None, number).expect("its fdinfo").first().copied();
         let mount = mount.and_then(|mount| u32::try_from(mount).ok());
-        let on = |mount| behind_descriptor(&process, None, OnMount { number, mount });
+        let on = |mount| behind_descriptor(&process, None, OnMount { number, mount, answers: true });
         assert_eq!(on(mount).expect("its words").len(), MappedFile::WORDS);
         assert!(on(mount.map_or(Some(1), |mount| Some(mount + 1))).is_err());
     }

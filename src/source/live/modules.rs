@@ -49,7 +49,9 @@ impl LiveModules {
         let storage = self.attached.recent_storage(|| self.storage().cloned())?;
         Ok(match storage.serves(region) {
             Some(is_served) => is_served,
-            None => Storage::own()?.serves(region).unwrap_or_else(|| !is_kernels_own(region)),
+            None => {
+                Storage::own()?.serves(region).unwrap_or_else(|| !is_kernels_own(region.device, region.name.as_bytes()))
+            }
         })
     }
 

@@ -13,6 +13,7 @@
 mod captures;
 mod floor;
 mod gdb;
+mod heaps;
 #[path = "../live/waits.rs"]
 mod held_up;
 mod kernel_calls;

@@ -157,10 +157,17 @@ pub fn entries_and_flags(pid: u32, range: (u64, u64), runs: &[(u64, u64)]) {
     }
 }
 
-/// The sums of a process, before and after a count.
-pub fn rollups(pid: u32) {
-    for _ in 0..2 {
-        black_box(std::fs::read(format!("/proc/{pid}/smaps_rollup")).expect("its sums"));
+/// All bytes of a range of addresses.
+pub fn memory(pid: u32, (start, len): (u64, u64)) {
+    let file = File::open(format!("/proc/{pid}/mem")).expect("its memory");
+    let mut buffer = vec![0; 256 << 10];
+    let (mut at, end) = (start, start + len);
+    while at < end {
+        let wanted = ((end - at) as usize).min(buffer.len());
+        let read = file.read_at(&mut buffer[..wanted], at).expect("a read");
+        assert!(read > 0, "all of it is there");
+        black_box(&buffer);
+        at += read as u64;
     }
 }
 

@@ -39,11 +39,6 @@ impl Times {
         Times(self.0.iter().zip(&smaller.0).map(of).collect())
     }
 
-    /// Both together.
-    pub fn and(&self, other: &Times) -> Times {
-        Times(self.0.iter().zip(&other.0).map(|(a, b)| *a + *b).collect())
-    }
-
     /// All times multiplied by `times`.
     pub fn scaled(&self, times: f64) -> Times {
         Times(self.0.iter().map(|time| time.mul_f64(times)).collect())

@@ -23,6 +23,7 @@ pub const ALL: &[Question] = &[
     ("f start", start),
     ("g machine", machine),
     ("h families", families),
+    ("i heaps", super::heaps::heaps),
     ("k captures", super::captures::captures),
     ("l waits", super::waits::waits),
     ("m memory", memory),

@@ -60,7 +60,6 @@ fn slopes_of(kind: &str, size: &Size, table: &mut Table) {
             [
                 &mut || floor::entries(pid, whole),
                 &mut || floor::entries_and_flags(pid, whole, &one.runs),
-                &mut || floor::rollups(pid),
                 &mut || ours::walk(target, whole, Evidence::empty(), || ()),
                 &mut || one.by(PageFact::Exclusive),
                 &mut || one.by(PageFact::MapCount),
@@ -77,18 +76,17 @@ fn slopes_of(kind: &str, size: &Size, table: &mut Table) {
     let mean = large.pages() as f64 / runs_in_order(&large) as f64;
     let question = |what: &str| format!("(v) {kind}, mean run {mean:.1}: {what}, CPU a page");
     let ns = Duration::from_nanos;
-    let raw = [slope(0), slope(1), slope(2)];
+    let raw = [slope(0), slope(1)];
     let most = |limit| Required::Time(ns(limit));
-    table.row(&question("states"), &slope(3), "entries", &raw[0], most(15));
-    table.row(&question("by exclusive"), &slope(4), "entries", &raw[0], most(60));
-    table.row(&question("by mapcount"), &slope(5), "entries", &raw[0], most(60));
-    table.row(&question("by flags"), &slope(6), "entries and flags", &raw[1], Required::Ratio(1.15));
-    let reads = raw[0].and(&raw[2]);
-    table.row(&question("account"), &slope(7), "entries and two smaps_rollup", &reads, Required::Ratio(1.3));
+    table.row(&question("states"), &slope(2), "entries", &raw[0], most(15));
+    table.row(&question("by exclusive"), &slope(3), "entries", &raw[0], most(60));
+    table.row(&question("by mapcount"), &slope(4), "entries", &raw[0], most(60));
+    table.row(&question("by flags"), &slope(5), "entries and flags", &raw[1], Required::Ratio(1.15));
+    table.row(&question("account"), &slope(6), "entries and flags", &raw[1], Required::Ratio(1.3));
     // The program is in few distributions. Its reads alone are less than what it needs.
-    table.row(&question("by flags"), &slope(6), "the reads of page-types", &slope(8), Required::Ratio(1.0));
+    table.row(&question("by flags"), &slope(5), "the reads of page-types", &slope(7), Required::Ratio(1.0));
     match page_types {
-        Some(_) => table.row(&question("by flags"), &slope(6), "page-types", &slope(9), Required::Ratio(1.0)),
+        Some(_) => table.row(&question("by flags"), &slope(5), "page-types", &slope(8), Required::Ratio(1.0)),
         None => table.without(&question("by flags"), "page-types is not installed"),
     }
 }

@@ -19,6 +19,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("reserved", |arguments| {
         reserved(number(arguments, 0), number(arguments, 1));
     }),
+    ("heap", |arguments| super::heaps::play(number(arguments, 0), number(arguments, 1))),
     ("regions", |arguments| regions(number(arguments, 0))),
     ("waits", |arguments| super::held_up::play(number(arguments, 0))),
     ("processes", |arguments| {

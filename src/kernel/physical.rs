@@ -85,8 +85,8 @@ impl Zones {
         Ok(Zones { spans: zone_spans(&zones), zones })
     }
 
-    /// Frames that `/proc/zoneinfo` counts on the free lists of processors: `MemFree` leaves them out, and no flag marks
-    /// them.
+    /// Frames that `/proc/zoneinfo` counts on the free lists of processors: `MemFree` leaves them out, and no flag
+    /// marks them.
     pub fn frames_of_processors(bytes: &[u8]) -> Result<u64, BadLine> {
         let mut frames: u64 = 0;
         for line in text::lines(bytes) {

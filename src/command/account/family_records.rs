@@ -304,6 +304,7 @@ pub(super) fn answer(sums: &AccountFamily, largest: Option<(FamilyClass, u64)>) 
     };
     let (use_it, together) = if sums.processes == 1 { ("uses", "") } else { ("use", " together") };
     let amount = match (sums.hidden, sums.lower_bound) {
+        (false, _) if sums.not_counted > 0 => format!("at least {used}{together}"),
         (false, _) => format!("{used}{together}"),
         (true, true) => format!("at least {used}: the sum of Pss, exact if no other process maps the same memory"),
         (true, false) => format!("{used}: the sum of Pss, exact because nothing is shared"),

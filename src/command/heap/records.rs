@@ -315,15 +315,18 @@ impl Record for HeapFamily {
 /// The answer for several processes.
 fn family(lines: &mut Lines, family: &HeapFamily) {
     let at_least = if family.incomplete + family.not_read > 0 { "at least " } else { "" };
-    let processes = counted(family.with_heap, "process");
-    lines
-        .line()
-        .indent(2)
-        .plain(format!("{processes} with {at_least}{} resident in glibc heaps: ", size(family.resident)))
-        .push(Role::Good, format!("{at_least}{} in use", size(family.in_use)))
-        .plain(if family.in_use > family.resident { NOT_RESIDENT } else { "" })
-        .plain(format!(", {} that malloc_trim(0) in each would free", size(family.trim)))
-        .plain(format!(", {} free between chunks in use", size(family.between)));
+    // Before an interruption perhaps none was read.
+    if family.processes > 0 {
+        lines
+            .line()
+            .indent(2)
+            .plain(counted(family.with_heap, "process"))
+            .plain(format!(" with {at_least}{} resident in glibc heaps: ", size(family.resident)))
+            .push(Role::Good, format!("{at_least}{} in use", size(family.in_use)))
+            .plain(if family.in_use > family.resident { NOT_RESIDENT } else { "" })
+            .plain(format!(", {} that malloc_trim(0) in each would free", size(family.trim)))
+            .plain(format!(", {} free between chunks in use", size(family.between)));
+    }
     for (processes, what) in [
         (family.processes - family.with_heap, "without a heap of glibc"),
         (family.incomplete, "with an arena that could not be walked"),

@@ -6,7 +6,6 @@
 //! this program hold such a file open: the kernel asks the storage once more when it is closed (`fuse_flush`). So a
 //! child process opens, reads and closes the file for each part of it.
 
-use super::backing::is_own_memory;
 use super::directory::{Directory, own_file, read_to_end};
 use super::memory::Memory;
 use super::module_file::ModuleFile;
@@ -399,12 +398,6 @@ impl OwnMounts {
         let now = Timespec::default();
         poll(&mut asked, Some(&now)) == Ok(0)
     }
-}
-
-/// Whether a file in no mount is the kernel's own memory, which is mounted nowhere. Any other file system was unmounted
-/// while in use (`umount -l`), as is done with storage that does not answer: a file there may have the name of a memfd.
-pub(super) fn is_kernels_own(device: Device, name: &[u8]) -> bool {
-    !name.starts_with(b"/") || is_own_memory(device)
 }
 
 #[cfg(test)]

@@ -336,8 +336,14 @@ fn device_of_a_memfd(kind: MemfdFlags) -> Option<[u64; 2]> {
     Some([major(stat.st_dev).into(), minor(stat.st_dev).into()])
 }
 
+/// Whether a file in no mount is the kernel's own memory, which is mounted nowhere. Any other file system was unmounted
+/// while in use (`umount -l`), as is done with storage that does not answer: a file there may have the name of a memfd.
+pub(super) fn is_kernels_own(device: Device, name: &[u8]) -> bool {
+    !name.starts_with(b"/") || is_own_memory(device)
+}
+
 /// Whether the file system of this device is mounted nowhere, and in memory: that of memfds, or of a hugetlb pool.
-pub(super) fn is_own_memory(device: Device) -> bool {
+fn is_own_memory(device: Device) -> bool {
     static POOLS: OnceLock<Vec<[u64; 2]>> = OnceLock::new();
     let device = [device.major.into(), device.minor.into()];
     let pools = || POOLS.get_or_init(|| devices_of_pools().unwrap_or_default());

@@ -1,8 +1,8 @@
 //! What is behind a mapping or a file descriptor, found without opening it.
 
-use super::apart::{answer, is_kernels_own, words};
+use super::apart::{answer, words};
 use super::attached::Attached;
-use super::backing::cached_bytes;
+use super::backing::{cached_bytes, is_kernels_own};
 use super::directory::{Directory, own_file, read_all};
 use super::module_file::{ModuleFile, Refusal, Root, kind_of, numbers};
 use super::modules::{LiveModules, no_file, not_opened};

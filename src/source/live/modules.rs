@@ -2,9 +2,9 @@
 //! mapped more of them than this program may have open, so a file that was not read for a while is closed, and opened
 //! again for the next read.
 
-use super::apart::{DistantFile, Storage, answer, is_kernels_own};
+use super::apart::{DistantFile, Storage, answer};
 use super::attached::Attached;
-use super::backing::{self, from_bytes, in_bytes};
+use super::backing::{self, from_bytes, in_bytes, is_kernels_own};
 use super::module_file::{FoundBy, ModuleFile, Refusal, Root};
 use crate::access::{Error, InMemory, ReadAt, Result};
 use crate::budget::{Budget, until_interrupted};

@@ -80,6 +80,7 @@ impl Offers<'_> {
         }
         match kind {
             Expected::Range => {
+                self.word("all", false);
                 self.symbols();
                 self.regions();
                 self.variables();
@@ -240,8 +241,14 @@ impl Offers<'_> {
         for region in regions.unwrap_or_default() {
             let file_name = region.name.file_name();
             let whole = region.name.to_string();
-            if whole.starts_with('[') {
+            if let Some(rest) = whole.strip_prefix('[') {
                 self.name(&whole, ForeignName::Symbol);
+                // These need no brackets.
+                match rest {
+                    "heap]" => self.word("heap", false),
+                    "stack]" => self.word("stack", false),
+                    _ => {}
+                }
             } else if !file_name.is_empty() {
                 self.offer_mapping(&file_name);
             }

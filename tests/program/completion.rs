@@ -117,6 +117,13 @@ fn offers_have_meanings() {
 }
 
 #[test]
+fn ranges_that_need_no_brackets_are_offered_as_they_are_written() {
+    assert!(words(&["self", "walk", "hea"]).contains(&"heap".to_owned()));
+    assert!(words(&["self", "walk", "sta"]).contains(&"stack".to_owned()));
+    assert!(words(&["self", "walk", "al"]).contains(&"all".to_owned()));
+}
+
+#[test]
 fn processes_that_can_be_examined_are_offered_by_name_and_number() {
     // This thread is not the first one, and has its own name.
     let mine = std::fs::read_to_string(format!("/proc/{}/comm", std::process::id())).expect("a name");

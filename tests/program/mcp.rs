@@ -194,5 +194,5 @@ fn what_would_print_beside_the_protocol_is_refused() {
         let run: Run = home.run(arguments);
         assert_eq!((run.status, run.out.as_str()), (Some(2), ""), "{arguments:?}: {run:?}");
     }
-    home.run(&["--mcp", crate::run::NOBODY]).failed(3, "no process");
+    home.run(&["--mcp", crate::run::NOBODY]).failed(3, "no such process");
 }

@@ -190,7 +190,8 @@ b000-c000 rw-p 00000000 00:00 0 [heap]
     fn few_alike_pairs_are_not_looked_up() {
         let difference = |count: u64| {
             let line = |index: u64| {
-                let (start, letter) = (0x1000 * (index + 1), if index > 0 && index.is_multiple_of(2) { '-' } else { 'r' });
+                let (start, letter) =
+                    (0x1000 * (index + 1), if index > 0 && index.is_multiple_of(2) { '-' } else { 'r' });
                 format!("{start:x}-{:x} {letter}w-p 00000000 00:00 0 \n", start + 0x1000)
             };
             let text: String = (0..count).map(line).collect();

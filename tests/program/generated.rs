@@ -56,7 +56,10 @@ fn letters(text: &str) -> String {
 fn manual_pages_lose_no_word_of_the_help() {
     let pages: [(&str, &[&str]); 3] = [
         ("man", &["cookbook", "scripts", "gdb", "keys", "rights", "traces", "files", "faq"]),
-        ("man-language", &["language", "values", "ranges", "filters", "units", "settings", "terms", "walk", "find", "watch"]),
+        (
+            "man-language",
+            &["language", "values", "ranges", "filters", "units", "settings", "terms", "walk", "find", "watch"],
+        ),
         ("man-json", &["json", "records", "serve", "mcp", "codes", "python", "jq"]),
     ];
     for formatter in FORMATTERS {

@@ -88,7 +88,7 @@ fn a_tarball_has_all_files_and_its_checksum() {
         let size = succeed(Command::new("du").arg("-sb").arg(folder.path()));
         let size: u64 = size.split_whitespace().next().and_then(|size| size.parse().ok()).expect("a number");
         assert!(size <= MOST, "{size} bytes");
-        for text in ["LICENSE-MIT", "LICENSE-APACHE", "LICENSES-OF-CRATES.gz", "language.ebnf"] {
+        for text in ["LICENSE-MIT", "LICENSE-APACHE", "LICENSES-OF-CRATES.gz", "language.ebnf.gz"] {
             assert!(folder.path().join("share/doc/pmdb").join(text).is_file(), "{text}");
         }
         Ok(())

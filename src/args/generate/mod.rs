@@ -161,7 +161,7 @@ fn language() -> String {
         }
     }
     page.section("grammar").text(
-        "The whole grammar is the file language.ebnf: grammar/language.ebnf in the source, share/doc/pmdb/language.ebnf in \
+        "The whole grammar is the file language.ebnf: grammar/language.ebnf in the source, share/doc/pmdb/language.ebnf.gz in \
          packages.",
     );
     page.section("see also").text("pmdb(1)");

@@ -70,7 +70,7 @@ pub fn install(package: &Path, install: &str, prefix: &str, after: impl FnOnce(&
     assert!(terminal.run("pmdb help").contains("translate"));
     assert!(terminal.run("pmdb self print 6*7").contains("$1 = 42"));
     let manual = terminal.run("man pmdb | cat");
-    assert!(manual.contains("COOKBOOK") && manual.contains("pmdb-language(7)"), "{manual}");
+    assert!(manual.contains("EXAMPLES") && manual.contains("pmdb-language(7)"), "{manual}");
     terminal.types("pmdb -nx demo\r");
     terminal.uses_the_prompt();
     terminal.sees(SHELL);

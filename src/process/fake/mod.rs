@@ -169,6 +169,7 @@ impl World {
     }
 
     /// Gives the process a text of smaps_rollup.
+    #[cfg(feature = "cli")]
     pub fn has_rollup(&mut self, text: &str) {
         self.texts.push((File::SmapsRollup, text.to_owned()));
     }

@@ -38,7 +38,7 @@ impl Command for Walk {
         summary: "list the pages of a range, or page frames",
         text: "\
 Lists the pages of a range. Neighbours with the same state, kind, flags and map count, and with consecutive frames, \
-share a row. `maps` is the map count: the number of mappings of each frame. Untouched memory is skipped \
+share a row. `mapcount` is the number of mappings of each frame. Untouched memory is skipped \
 quickly. Ends with totals.
 
   where FILTER  only pages that match: present, dirty, mapcount > 1 and more (`help filters`)

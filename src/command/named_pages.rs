@@ -2,7 +2,7 @@
 
 use crate::inspect::{AddressSpace, Page, parts_by_symbol};
 use crate::kernel::{Name, PageSize, VirtualAddress, maps};
-use crate::render::text::block::{DELETED, region_name};
+use crate::render::text::block::{DELETED, object_number, region_name};
 use crate::symbol::{self, Symbols};
 use std::collections::HashMap;
 
@@ -17,18 +17,9 @@ pub(super) fn name_of_mapping(name: &Name, is_deleted: bool) -> String {
 }
 
 /// The name of what a group maps, with its number if it may share the name with others.
-pub(super) fn named_object(key: &str, inode: Option<u64>, device: Option<&str>) -> String {
-    match inode {
-        Some(inode) if key.ends_with(DELETED) || maps::is_of_kernel(key.as_bytes()) => {
-            format!("{key}, {} {inode}", number_of(device))
-        }
-        _ => key.to_owned(),
-    }
-}
-
-/// The word for the number of an object on this device.
-pub(super) fn number_of(device: Option<&str>) -> &'static str {
-    if device.is_some() { "inode" } else { "shmid" }
+pub(super) fn named_object(key: &str, number: Option<u64>) -> String {
+    let is_shared = key.ends_with(DELETED) || maps::is_of_kernel(key.as_bytes());
+    key.to_owned() + &object_number(key.as_bytes(), number.filter(|_| is_shared))
 }
 
 /// The names of addresses in the space. If it has only some regions, the others are read when a name needs them.

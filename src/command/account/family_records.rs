@@ -199,7 +199,7 @@ static GROUPS: Table<AccountFamilyGroup> = Table::of(&[
 fn group_key(row: &AccountFamilyGroup) -> Cell<'_> {
     match row.pid {
         Some(pid) => region_key(&format!("{pid} {}", row.key)).into_owned(),
-        None => mapping_key(named_object(&row.key, row.inode, row.device.as_deref())),
+        None => mapping_key(named_object(&row.key, row.inode)),
     }
 }
 

@@ -1,12 +1,11 @@
 //! The rows of `account` for objects in memory that have more pages than mappings show.
 
 use super::records::{FREES_KEPT_MEMORY, bytes};
-use crate::command::named_pages::number_of;
 use crate::inspect::account::{Bound, MemoryObject, MemoryObjects, UnknownFiles};
 use crate::kernel::Name;
 use crate::render::columns::{Cell, Column, Table};
 use crate::render::text::Text;
-use crate::render::text::block::DELETED;
+use crate::render::text::block::{DELETED, object_number};
 use crate::render::theme::Role;
 use crate::render::units::{counted, size};
 use crate::render::{Record, Sink};
@@ -84,8 +83,11 @@ static OBJECTS: Table<AccountObject> = Table::of(&[
 fn object(row: &AccountObject) -> String {
     let at_most = if row.at_most { " (at most)" } else { "" };
     let deleted = if row.kind == ObjectKind::DeletedFile { DELETED } else { "" };
-    let number = if row.kind == ObjectKind::Graphics { "client" } else { number_of(row.device.as_deref()) };
-    format!("{}{deleted}, {number} {}{at_most}", row.name, row.inode)
+    let number = match row.kind {
+        ObjectKind::Graphics => format!(", client {}", row.inode),
+        _ => object_number(row.name.as_bytes(), Some(row.inode)),
+    };
+    format!("{}{deleted}{number}{at_most}", row.name)
 }
 
 /// Its holders in short: `mapped, fd 3` of one process, `812 and 3 more` of several.

@@ -213,7 +213,7 @@ pub(super) const fn bytes(title: &'static str) -> Column {
 fn groups(group: &AccountGroup) -> Table<AccountGroup> {
     let key: MakeCell<AccountGroup> = |_, group| match group.by.as_str() {
         "region" => region_key(&group.key),
-        "mapping" => mapping_key(named_object(&group.key, group.inode, group.device.as_deref())),
+        "mapping" => mapping_key(named_object(&group.key, group.inode)),
         _ => Cell::new(&group.key),
     };
     let width = if group.by == "region" { "0x7fffdeadb000 rw-p [heap]".len() } else { 20 };

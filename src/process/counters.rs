@@ -45,8 +45,6 @@ pub struct MemoryCounters {
     pub second_page_tables: Option<u64>,
     /// Free memory on the lists of processors, which MemFree leaves out (`/proc/zoneinfo`).
     pub free_of_processors: Option<u64>,
-    /// Zswapped and Zswap: what zswap holds (Linux 5.19 and later).
-    pub zswap: Option<Compressed>,
 }
 
 /// What is in swap, and what of it is compressed in memory.
@@ -117,9 +115,7 @@ impl Machine {
     /// # Errors
     /// The source does not have them.
     pub fn memory_counters(&self) -> Result<MemoryCounters> {
-        let text = self.source().fetch(File::MemoryCounters)?;
-        let read = procfs::Meminfo::from_buf_read(&text[..]);
-        let read = read.map_err(|_| Error::not_available("/proc/meminfo lacks a counter that all kernels have"))?;
+        let read = self.meminfo()?;
         let zones = self.source().fetch(File::Zones).ok();
         let of_processors = zones.and_then(|zones| Zones::frames_of_processors(&zones).ok());
         Ok(MemoryCounters {
@@ -137,8 +133,13 @@ impl Machine {
             per_processor: read.per_cpu,
             vmalloc: read.vmalloc_used,
             second_page_tables: read.secondary_page_tables,
-            zswap: read.z_swapped.zip(read.z_swap).map(|(bytes, memory)| Compressed { bytes, memory }),
         })
+    }
+
+    fn meminfo(&self) -> Result<procfs::Meminfo> {
+        let text = self.source().fetch(File::MemoryCounters)?;
+        procfs::Meminfo::from_buf_read(&text[..])
+            .map_err(|_| Error::not_available("/proc/meminfo lacks a counter that all kernels have"))
     }
 
     /// What is in swap now, and how large it is in memory where zram or zswap compresses it.
@@ -147,7 +148,9 @@ impl Machine {
     /// The source does not have it.
     pub fn swap_use(&self) -> Result<SwapUse> {
         let areas = self.swaps()?.0;
-        let zswap = self.memory_counters()?.zswap;
+        let read = self.meminfo()?;
+        // Linux 5.19 and later.
+        let zswap = read.z_swapped.zip(read.z_swap).map(|(bytes, memory)| Compressed { bytes, memory });
         let mut compressed = zswap.unwrap_or_default();
         for number in areas.iter().filter_map(SwapArea::zram) {
             let text = self.source().fetch(File::Setting(KernelSetting::Zram(number)))?;

@@ -432,10 +432,8 @@ fn word_of(machine: &Machine, file: WordFile, frame: FrameNumber) -> Fact<u64> {
             Err(why_hidden(machine, frame).unwrap_or(BEYOND_MEMORY))
         }
         0 => Err(BEYOND_MEMORY),
-        _ => match why_hidden(machine, frame).filter(|_| word == [0]) {
-            Some(reason) => Err(reason),
-            None => Ok(word[0]),
-        },
+        _ if word == [0] => why_hidden(machine, frame).map_or(Ok(0), Err),
+        _ => Ok(word[0]),
     }
 }
 

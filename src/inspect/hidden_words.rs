@@ -36,23 +36,30 @@ pub(super) fn hide(machine: &Machine, file: WordFile, first: FrameNumber, words:
 
 /// Why the words of a frame for which the kernel gives 0 are not shown; `None` if they are.
 pub fn why_hidden(machine: &Machine, frame: FrameNumber) -> Option<Reason> {
-    let why = |memory: &str| Reason::NotOnThisKernel(format!("the kernel shows no words of a frame {memory}"));
     let reason = match machine.memory_at(frame).0 {
-        MemoryAt::Online => return None,
-        MemoryAt::Offline => why("in an offline block of memory"),
-        MemoryAt::Other => why("that is not system memory (RAM)"),
         MemoryAt::Unknown(error) => {
             let what = "all words of the frame are 0, and it may be one that the kernel shows none of";
-            Reason::NotOnThisKernel(format!("{what}: {error}"))
+            Some(Reason::NotOnThisKernel(format!("{what}: {error}")))
         }
+        memory => no_memory(&memory),
     };
-    has_no_words(machine, frame).then_some(reason)
+    reason.filter(|_| has_no_words(machine, frame))
 }
 
 /// The same for frames that are known to be no memory in use.
 pub(super) fn why_no_memory(machine: &Machine, frame: FrameNumber) -> Option<Reason> {
-    let is_none = matches!(machine.memory_at(frame).0, MemoryAt::Offline | MemoryAt::Other);
-    why_hidden(machine, frame).filter(|_| is_none)
+    // This order: the words cost less than the blocks of memory.
+    if has_no_words(machine, frame) { no_memory(&machine.memory_at(frame).0) } else { None }
+}
+
+/// Why there are no words in such memory, where that is known.
+fn no_memory(memory: &MemoryAt) -> Option<Reason> {
+    let place = match memory {
+        MemoryAt::Offline => "in an offline block of memory",
+        MemoryAt::Other => "that is not system memory (RAM)",
+        MemoryAt::Online | MemoryAt::Unknown(_) => return None,
+    };
+    Some(Reason::NotOnThisKernel(format!("the kernel shows no words of a frame {place}")))
 }
 
 /// How many of so many frames from `first` on are in offline blocks of memory.

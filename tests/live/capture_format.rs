@@ -160,10 +160,12 @@ fn what_commands_ask_is_in_it() {
     let areas = areas.map(|area| format!("set ${} = {}, +{}", area.name, area.range.start(), area.range.len()));
     let set_up: Vec<String> = std::iter::once("set kernel records off".to_owned()).chain(areas).collect();
     let lines = lines(&["-p", &pid.to_string()], folder.path());
+    let unchanged = crate::system::as_it_is();
     let live = what_is_asked(source::live::process(pid).expect("a process"), &set_up, &lines);
     let file = folder.path().join("one.capture");
     let path = file.to_str().expect("a path");
     pmdb(&["-p", &pid.to_string(), "capture", path, "children", "with", "memory,", "dontdump"]);
+    drop(unchanged);
     let bytes = std::fs::read(&file).expect("the capture");
     let capture = source::capture::open(Box::new(InMemory::file(bytes))).expect("the capture");
     let replayed = what_is_asked(capture, &set_up, &lines);

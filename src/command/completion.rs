@@ -5,6 +5,7 @@ use super::floor::Group;
 use super::help::TOPICS;
 use super::subjects::SUBJECTS;
 use crate::command::source::{SCRIPTS, expand_home};
+use crate::eval::UNBRACKETED;
 use crate::kernel::Name as Bytes;
 use crate::kernel::page_flags::FLAGS;
 use crate::kernel::physical::Zones;
@@ -243,12 +244,8 @@ impl Offers<'_> {
             let whole = region.name.to_string();
             if let Some(rest) = whole.strip_prefix('[') {
                 self.name(&whole, ForeignName::Symbol);
-                // These need no brackets.
-                match rest {
-                    "heap]" => self.word("heap", false),
-                    "stack]" => self.word("stack", false),
-                    _ => {}
-                }
+                let bare = rest.strip_suffix(']').filter(|bare| UNBRACKETED.contains(bare));
+                bare.into_iter().for_each(|bare| self.word(bare, false));
             } else if !file_name.is_empty() {
                 self.offer_mapping(&file_name);
             }

@@ -229,7 +229,7 @@ const INDENT: usize = 2;
 /// The most rows of cells of a region.
 const MOST_ROWS: usize = 4;
 
-/// The most cells that stand behind the name of the region: each is a page.
+/// The largest number of cells that are drawn after the name of a region. Each of them is a page.
 const MOST_BEHIND_NAME: usize = 8;
 
 /// `0x5600d2d30000..0x5600d2d40000 rw-p 64 KiB [heap] 4 KiB per cell`, and its cells below or, if they are few, behind.

@@ -48,6 +48,7 @@ pub use evaluator::{is_set_by_pmdb, own_variables};
 pub use extent::{AddressOrRange, Extent, Location};
 pub use filter::{RegionFilter, frame_filter, key, page_filter, region_filter};
 pub use integer::Integer;
+pub(crate) use names::UNBRACKETED;
 pub use operators::regex;
 pub use scope::{Remark, Scope, Slip};
 pub use slips::{note_address, variable};

@@ -11,6 +11,9 @@ use crate::kernel::{AddressRange, Device, Name, Region};
 use crate::lang::{self, Expression, Function, Span, Spanned, spelling};
 use crate::symbol::SymbolAt;
 
+/// Regions whose names need no brackets.
+pub(crate) const UNBRACKETED: [&str; 2] = ["heap", "stack"];
+
 /// What a name turned out to be.
 pub(super) enum NamedThing {
     /// A symbol.
@@ -111,7 +114,7 @@ impl Evaluator<'_> {
         if let Some(mapping) = self.mapping(name, at)? {
             return self.with_bss(mapping.spans(at)?, at).map(NamedThing::Range);
         }
-        if let "heap" | "stack" = name.as_str() {
+        if UNBRACKETED.contains(&name.as_str()) {
             return self.bracketed(name, at).map(NamedThing::Range);
         }
         // A thread-local symbol has no address, but it is what was meant.
@@ -121,7 +124,7 @@ impl Evaluator<'_> {
     /// Notes, for `heap` or `stack` that is a symbol of a library, how to write the region.
     fn note_region_of_name(&self, name: &str, symbol: &SymbolAt, at: Span) {
         let executable = self.scope.target().and_then(|target| target.process.executable());
-        if matches!(name, "heap" | "stack")
+        if UNBRACKETED.contains(&name)
             && executable.as_ref() != Some(&symbol.module)
             && self.bracketed(name, at).is_ok()
         {

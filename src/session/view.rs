@@ -229,9 +229,12 @@ fn svg(output: &Output) -> Option<(&Spanned<String>, bool)> {
     let Output::File { path, append } = output else {
         return None;
     };
-    let extension = expand_home(&path.node).extension().map(ToOwned::to_owned);
-    let is_svg = extension.is_some_and(|extension| extension.eq_ignore_ascii_case("svg"));
-    is_svg.then_some((path, *append))
+    extension(&path.node).is_some_and(|extension| extension == "svg").then_some((path, *append))
+}
+
+/// What stands after the last dot of a path, in small letters.
+fn extension(path: &str) -> Option<String> {
+    expand_home(path).extension().map(|extension| extension.to_string_lossy().to_lowercase())
 }
 
 /// Refuses to write text under the name of a picture.
@@ -240,8 +243,7 @@ fn other_format(output: &Output) -> eval::Result<()> {
     let Output::File { path, .. } = output else {
         return Ok(());
     };
-    let extension = expand_home(&path.node).extension().map(|extension| extension.to_string_lossy().to_lowercase());
-    match extension.filter(|extension| FORMATS.contains(&extension.as_str())) {
+    match extension(&path.node).filter(|extension| FORMATS.contains(&extension.as_str())) {
         Some(format) => {
             let message = format!("`.{format}` is a picture in a format that pmdb does not write");
             Err(eval::Error::new(path.at, message).hint("write `map > ./FILE.svg`"))

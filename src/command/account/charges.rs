@@ -165,7 +165,6 @@ fn of_cgroup(memory: CgroupMemory, charges: Fact<GroupCharges>, sums: &FamilySum
     }
 }
 
-/// Samples of its records.
 impl Record for AccountCgroup {
     fn write(&self, text: &mut Text) {
         text.line(cgroup, self);
@@ -261,6 +260,7 @@ fn unmapped_file(lines: &mut Lines, group: &AccountCgroup) {
     }
 }
 
+/// Samples of its records.
 #[cfg(test)]
 pub(super) mod samples {
     use super::*;

@@ -115,11 +115,7 @@ fn lazily_freed(lines: &mut Lines, summary: &AccountSummary) {
 /// The sum compared with the kernel's.
 fn proof(lines: &mut Lines, summary: &AccountSummary, kernel: &AccountProof) {
     let is_exact = kernel.differing.is_empty() && kernel.before == kernel.after;
-    // A running process changes a little while it is read.
-    let is_near = |one: u64, other: u64| one.abs_diff(other) <= kernel.after / 100;
-    let is_near = is_near(kernel.before, kernel.after)
-        && kernel.differing.iter().all(|check| is_near(check.counted, check.kernel));
-    if (is_exact || is_near && kernel.causes.is_empty()) && !lines.style.is_full {
+    if is_exact && !lines.style.is_full {
         return;
     }
     let line = lines.line();

@@ -304,9 +304,9 @@ fn access(lines: &mut Lines, access: Access, outcome: &Fact<AccessOutcome>, page
             0 => line.push(role, fault),
             _ => line.plain("; or ").prose(role, fault),
         };
-        match what_it_does(effect) {
-            does if does.is_empty() => {}
-            does => _ = line.plain(": ").prose(Role::Plain, does),
+        let does = what_it_does(effect);
+        if !does.is_empty() {
+            line.plain(": ").prose(Role::Plain, does);
         }
         if let Some(addition) = copy.take_if(|_| !effect.is_refusal()) {
             line.plain(", ").prose(Role::Plain, addition);

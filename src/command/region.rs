@@ -38,12 +38,13 @@ Describes the region that contains an address, or the region of a name. The answ
   amounts       bytes resident, shared with other mappings, mapped only here, in swap, and mapped by huge pages
   PSS           the proportional share
   large folios  by size: mapped by one entry each or page by page, whole or in part, aligned or not
+  advice        flags that madvise sets: huge pages, forks, core dumps, order of reads
 
 Options:
 
   full  also the facts that only /proc/PID/smaps has: its flags in words, its protection key, clean and dirty bytes
 
-For `full`, and where map counts cannot be read, the kernel walks the whole process, which is slower.",
+For the advice, the kernel walks the whole process.",
         examples: &[
             example("region demo_buffer", "describe the region of a symbol"),
             example("region [stack]", "describe a region by its name"),
@@ -94,6 +95,7 @@ For `full`, and where map counts cannot be read, the kernel walks the whole proc
             section: context.state.symbols.over(&target, &*regions).section_at(address),
             symbol: symbol_at(&context.state.symbols, &target, &regions, address),
         });
+        report.advice = advice(&space, address, context);
         if *full {
             add_smaps(&mut report, viewed, space.read_smaps(&mut context.sink.budget())?);
         } else if report.present.is_some() && (report.private.is_none() || report.pss.is_none()) {
@@ -116,6 +118,12 @@ For `full`, and where map counts cannot be read, the kernel walks the whole proc
         }
         Ok(Flow::Done)
     }
+}
+
+/// What madvise has set on the region around `address`.
+pub(super) fn advice(space: &AddressSpace, address: VirtualAddress, context: &Context) -> Option<Vec<VmFlag>> {
+    let flags = space.advice_at(address, &mut context.sink.budget())?;
+    Some(flags.into_iter().map(|flag| VmFlag { code: flag.code.to_owned(), meaning: flag.meaning }).collect())
 }
 
 /// An address in no region, with its neighbours.
@@ -181,6 +189,7 @@ pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Regi
         states: BTreeMap::new(),
         at: None,
         pss: None,
+        advice: None,
         vm_flags: None,
         protection_key: None,
         smaps: None,

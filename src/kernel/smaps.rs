@@ -69,6 +69,11 @@ impl Smaps {
         self.vm_flags.iter().any(|flag| flag == code)
     }
 
+    /// The flags that pmdb knows.
+    pub fn flags(&self) -> impl Iterator<Item = &'static VmFlag> {
+        self.vm_flags.iter().filter_map(|code| VM_FLAGS.iter().find(|flag| flag.code == code))
+    }
+
     /// Whether the region that holds `address` has this code; `None` if `all` do not know the region.
     pub fn flag_at(all: &[Smaps], address: VirtualAddress, code: &str) -> Option<bool> {
         Some(Smaps::at(all, address)?.has_flag(code))
@@ -117,15 +122,20 @@ pub struct VmFlag {
     /// Which answer depends on it; `None` if none does, because something else that is read tells the same, or because
     /// it says nothing about pages.
     pub decides: Option<&'static str>,
+    /// Whether madvise sets it; some of these are also set by drivers.
+    pub is_advice: bool,
 }
 
 /// The codes up to Linux 7.2 (show_smap_vma_flags in fs/proc/task_mmu.c).
 pub const VM_FLAGS: [VmFlag; 39] = {
     const fn flag(code: &'static str, meaning: &'static str) -> VmFlag {
-        VmFlag { code, meaning, decides: None }
+        VmFlag { code, meaning, decides: None, is_advice: false }
     }
     const fn deciding(code: &'static str, meaning: &'static str, what: &'static str) -> VmFlag {
-        VmFlag { code, meaning, decides: Some(what) }
+        VmFlag { decides: Some(what), ..flag(code, meaning) }
+    }
+    const fn advice(flag: VmFlag) -> VmFlag {
+        VmFlag { is_advice: true, ..flag }
     }
     [
         flag("rd", "readable"),
@@ -148,26 +158,34 @@ pub const VM_FLAGS: [VmFlag; 39] = {
             "the bytes that this process has locked, and not another mapping of the frame",
         ),
         deciding("io", "memory-mapped I/O", "whether huge pages may come"),
-        flag("sr", "sequential reads expected (MADV_SEQUENTIAL)"),
-        flag("rr", "random reads expected (MADV_RANDOM)"),
-        flag("dc", "not copied by fork"),
+        advice(flag("sr", "sequential reads expected (MADV_SEQUENTIAL)")),
+        advice(flag("rr", "random reads expected (MADV_RANDOM)")),
+        advice(flag("dc", "not copied by fork (MADV_DONTFORK, drivers)")),
         deciding("de", "cannot be grown by mremap", "whether huge pages may come"),
         flag("ac", "counts against the commit limit"),
         deciding("nr", "no swap space was reserved", "whether the hugetlb pool may have reserved its pages"),
         flag("ht", "hugetlb pages"),
         flag("sf", "synchronous page faults (DAX)"),
         flag("ar", "set by the architecture"),
-        deciding(
+        advice(deciding(
             "wf",
             "a child begins with nothing here (MADV_WIPEONFORK)",
             "that different frames after a fork are no copies",
-        ),
-        deciding("dd", "left out of core dumps", "the regions that a core file leaves out"),
+        )),
+        advice(deciding(
+            "dd",
+            "left out of core dumps (MADV_DONTDUMP, drivers)",
+            "the regions that a core file leaves out",
+        )),
         deciding("sd", "soft-dirty", "whether soft-dirty bits were ever cleared"),
         deciding("mm", "device pages and normal ones mixed (VM_MIXEDMAP)", "whether huge pages may come"),
-        deciding("hg", "huge pages requested (MADV_HUGEPAGE)", "whether huge pages may come"),
-        deciding("nh", "huge pages refused (MADV_NOHUGEPAGE)", "whether huge pages may come"),
-        deciding("mg", "samepage merging allowed (KSM)", "whether its private pages may be merged ones"),
+        advice(deciding("hg", "huge pages requested (MADV_HUGEPAGE)", "whether huge pages may come")),
+        advice(deciding("nh", "huge pages refused (MADV_NOHUGEPAGE)", "whether huge pages may come")),
+        advice(deciding(
+            "mg",
+            "samepage merging allowed (MADV_MERGEABLE, or for the process)",
+            "whether its private pages may be merged ones",
+        )),
         flag("bt", "arm64: branch targets are guarded"),
         flag("mt", "arm64: memory tagging"),
         deciding(
@@ -189,7 +207,7 @@ pub const VM_FLAGS: [VmFlag; 39] = {
             "droppable: the kernel may discard its pages (MAP_DROPPABLE)",
             "that the kernel may discard its pages, whatever was written there",
         ),
-        flag("gu", "may have guard pages"),
+        advice(flag("gu", "may have guard pages (MADV_GUARD_INSTALL)")),
         flag("dw", "its file may not be written to (before Linux 5.15)"),
     ]
 };

@@ -216,6 +216,20 @@ impl Hierarchy {
         Ok(Hierarchy { mount: mount.ok_or_else(none)? })
     }
 
+    pub(super) fn is_second_version(&self) -> bool {
+        self.mount.filesystem == "cgroup2"
+    }
+
+    /// The path below the mount of the group in `/proc/PID/cgroup`.
+    pub(super) fn own_group(&self, text: &[u8], controller: Controller) -> Result<Vec<u8>> {
+        if self.is_second_version() && mounts::is_in_first_version(text, controller) {
+            let name = controller.name();
+            return Err(Error::not_available(format!("the hierarchy of {name} cgroups is not mounted here")));
+        }
+        let own = self.mount.group_in(text, controller);
+        own.ok_or_else(|| Error::not_available("its cgroup is outside of the mounted hierarchy"))
+    }
+
     /// The path from the root of the hierarchy, of which only a part may be mounted.
     pub(super) fn full_path(&self, path: &[u8]) -> Name {
         let root = self.mount.root.as_bytes();

@@ -3,7 +3,7 @@
 use super::Process;
 use super::cgroups::{Hierarchy, number_or_no_limit};
 use crate::access::{Error, Result};
-use crate::kernel::mounts::{self, Controller};
+use crate::kernel::mounts::Controller;
 use crate::kernel::swaps::SwapAreas;
 use crate::kernel::{self, Name};
 use crate::source::GroupFile;
@@ -55,6 +55,16 @@ impl Process {
     pub fn pool_limits(&self, bytes: u64) -> GroupLimits {
         Levels::limits(&**self.source(), Limited::Pool(bytes))
     }
+
+    /// The path of its memory cgroup, from the root of the hierarchy.
+    ///
+    /// # Errors
+    /// There are no memory cgroups, or its own is outside of the mounted hierarchy.
+    pub fn memory_cgroup(&self) -> Result<Name> {
+        let text = self.source().fetch(File::Cgroup)?;
+        let hierarchy = Hierarchy::of(&**self.source(), Controller::Memory)?;
+        Ok(hierarchy.full_path(&hierarchy.own_group(&text, Controller::Memory)?))
+    }
 }
 
 /// What is limited.
@@ -97,14 +107,8 @@ impl Levels<'_> {
             _ if text.is_empty() => return Ok(()),
             hierarchy => hierarchy?,
         };
-        let is_second_version = hierarchy.mount.filesystem == "cgroup2";
-        if is_second_version && mounts::is_in_first_version(&text, controller) {
-            let name = controller.name();
-            return Err(Error::not_available(format!("the hierarchy of {name} cgroups is not mounted here")));
-        }
-        let own = hierarchy.mount.group_in(&text, controller);
-        let own = own.ok_or_else(|| Error::not_available("its cgroup is outside of the mounted hierarchy"))?;
-        let levels = Levels { source, limited, is_second_version };
+        let own = hierarchy.own_group(&text, controller)?;
+        let levels = Levels { source, limited, is_second_version: hierarchy.is_second_version() };
         // From the top down: where a group may use no swap, the groups below it use none.
         let mut may_swap = levels.is_swap_free();
         let ends = own.iter().enumerate().filter(|&(_, &byte)| byte == b'/').map(|(at, _)| at);

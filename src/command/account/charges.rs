@@ -1,4 +1,4 @@
-//! `account cgroup PATH`: what is charged to the group, in classes that add up to memory.current.
+//! `account cgroup [PATH]`: what is charged to the group, in classes that add up to memory.current.
 
 use super::family_records::AccountCgroup;
 use super::objects::INTERRUPTED;

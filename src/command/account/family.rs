@@ -17,7 +17,7 @@ use crate::inspect::account::{
     ObjectIdentity,
 };
 use crate::inspect::{self, FactReader, Step};
-use crate::kernel::Key;
+use crate::kernel::{Key, Name};
 use crate::lang::display::write_quoted;
 use crate::lang::field::FilterSubject;
 use crate::lang::parser::{Parsed, Tokens, part_to_comma, pattern, place, text, with_commas, word};
@@ -28,7 +28,7 @@ use crate::render::{More, Sink};
 use crate::report::{Fact, FamilyClass, Reason, Stopped, Why};
 use nom::Parser;
 use nom::branch::alt;
-use nom::combinator::map;
+use nom::combinator::{map, opt};
 use nom::sequence::preceded;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,8 +43,8 @@ pub(in crate::command) enum FamilyOf {
     Children,
     /// All processes of a name.
     Named(Spanned<Expression>),
-    /// The processes of a memory cgroup and of the groups below it.
-    Cgroup(Spanned<String>),
+    /// The processes of a memory cgroup and of the groups below it; without a path that of the attached process.
+    Cgroup(Option<Spanned<String>>),
     /// All of these.
     Members(Vec<Member>),
 }
@@ -58,14 +58,25 @@ pub(in crate::command) enum Member {
     Named(Spanned<String>),
 }
 
-/// `children`, `of MEMBER, …`, `"NAME"`, `cgroup PATH`
+/// The words that are no path after `cgroup`: a group of such a name is quoted.
+const AFTER_CGROUP: [&str; 9] = ["by", "with", "without", "from", "every", "for", "top", "limit", "full"];
+
+/// `children`, `of MEMBER, …`, `"NAME"`, `cgroup [PATH]`
 pub(in crate::command) fn family(input: Tokens<'_>) -> Parsed<'_, FamilyOf> {
     input.expect(Expected::ProcessName);
     let children = map(word("children"), |_| FamilyOf::Children);
     let members = map(preceded(word("of"), with_commas(member)), FamilyOf::Members);
     let named = map(text, FamilyOf::Named);
-    let cgroup = map(preceded(word("cgroup"), pattern(Expected::Cgroup)), FamilyOf::Cgroup);
+    let cgroup = map(preceded(word("cgroup"), path_of_cgroup), FamilyOf::Cgroup);
     alt((children, members, named, cgroup)).parse(input)
+}
+
+fn path_of_cgroup(input: Tokens<'_>) -> Parsed<'_, Option<Spanned<String>>> {
+    if input.first().is_some_and(|token| AFTER_CGROUP.contains(&token.text)) {
+        input.expect(Expected::Cgroup);
+        return Ok((input, None));
+    }
+    opt(pattern(Expected::Cgroup)).parse(input)
 }
 
 /// `member`: a process id, a variable, or a name up to a comma or a blank.
@@ -86,7 +97,12 @@ fn is_value(value: &Expression) -> bool {
 impl FamilyOf {
     /// Whether it is a cgroup by its path from the root, which could be a division by what follows the slash.
     pub fn is_of_path(&self) -> bool {
-        matches!(self, FamilyOf::Cgroup(path) if path.node.starts_with('/'))
+        matches!(self, FamilyOf::Cgroup(Some(path)) if path.node.starts_with('/'))
+    }
+
+    /// Whether it is the cgroup of the attached process.
+    pub fn is_own_cgroup(&self) -> bool {
+        matches!(self, FamilyOf::Cgroup(None))
     }
 
     pub fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -95,7 +111,7 @@ impl FamilyOf {
             FamilyOf::Named(name) => write!(f, " {}", name.node),
             FamilyOf::Cgroup(path) => {
                 f.write_str(" cgroup")?;
-                write_quoted(f, Some(&path.node))
+                path.as_ref().map_or(Ok(()), |path| write_quoted(f, Some(&path.node)))
             }
             FamilyOf::Members(members) => {
                 f.write_str(" of")?;
@@ -138,7 +154,11 @@ impl FamilyOf {
                 Ok((processes.into_values().collect(), None))
             }
             FamilyOf::Cgroup(path) => {
-                let (processes, memory) = account::of_cgroup(context.state.machine(), path.node.as_bytes())?;
+                let path = match path {
+                    Some(path) => Name::from(path.node.as_str()),
+                    None => context.target()?.process.memory_cgroup()?,
+                };
+                let (processes, memory) = account::of_cgroup(context.state.machine(), path.as_bytes())?;
                 Ok((processes, Some(memory)))
             }
         }
@@ -470,7 +490,6 @@ fn clause_meant(word: &str) -> Option<&'static str> {
         "with" => "add what to find in memory: `account with heap` or `account with content`",
         "top" | "limit" => "add what to group by, and a number: `account by region top 5`",
         "children" => "write `account children by mapping`, `account children with heap` or `account children top 5`",
-        "cgroup" => "add a path: `account cgroup /system.slice`",
         _ => return None,
     })
 }

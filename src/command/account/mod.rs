@@ -128,8 +128,8 @@ impl AccountFor {
         self.with.contains(&part)
     }
 
-    fn is_of_path(&self) -> bool {
-        matches!(&self.of, Some(AccountOf::Family(of)) if of.is_of_path())
+    fn is_family(&self, what: impl Fn(&FamilyOf) -> bool) -> bool {
+        matches!(&self.of, Some(AccountOf::Family(of)) if what(of))
     }
 }
 
@@ -180,7 +180,8 @@ These choose the memory:
   children      the process and its descendants, each frame once
   of A, B, …    these processes: each a PID, a variable or a name
   \"NAME\"        all processes that `ps` shows by this name, or whose executable has it
-  cgroup PATH   the processes of a memory cgroup and of those below it
+  cgroup        the processes of its memory cgroup and of those below it
+  cgroup PATH   those of another cgroup
   frames        all physical frames by their flags, beside the counters of /proc/meminfo
   from FILE     compare with a capture, also of another process or machine: before and after a deployment
   with content  read huge pages, and count their zero-filled subpages
@@ -241,7 +242,7 @@ row. Without frame numbers the sum of Pss is shown: it is exact if no other proc
             example("capture demo.capture --overwrite\naccount by mapping from demo.capture", "compare with a capture"),
             example("account children", "count the memory of a process and its descendants once"),
             example("account children with heap", "show how much freed memory all of them keep"),
-            example("account cgroup /", "show what is charged to a memory cgroup, with its limit and OOM kills"),
+            example("account cgroup", "show what is charged to its memory cgroup, with the limit and OOM kills"),
             example("account children by mapping", "list which files and objects in memory they share"),
             example("account children by region top 10", "list the largest regions of all of them"),
         ],
@@ -281,7 +282,9 @@ row. Without frame numbers the sum of Pss is shown: it is exact if no other proc
         // `cgroup / 2` could be a division, if all of the line is one.
         let is_family = |(behind, account): &(Tokens<'_>, AccountFor)| {
             let is_path = || begins_path(input) || !takes_all(input, of_range);
-            split_text(*behind).0.is_empty() || account.is_of_path() && is_path()
+            split_text(*behind).0.is_empty()
+                || account.is_family(FamilyOf::is_own_cgroup)
+                || account.is_family(FamilyOf::is_of_path) && is_path()
         };
         found.filter(is_family).map_or_else(|| of_range(input), Ok)
     }
@@ -291,7 +294,7 @@ row. Without frame numbers the sum of Pss is shown: it is exact if no other proc
             Some(AccountOf::Range(range)) => match &range.node {
                 // Unquoted they are words.
                 Range::Expression(Expression::Name(WrittenName(name)))
-                    if matches!(name.as_str(), "frames" | "full") =>
+                    if matches!(name.as_str(), "cgroup" | "frames" | "full") =>
                 {
                     write!(f, " '{name}'")?
                 }

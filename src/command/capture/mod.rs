@@ -102,7 +102,7 @@ state in the file as a snapshot.
   children       also the descendants of the process, in one file
   of A, B, …     these processes: each a PID, a variable or a name
   \"NAME\"         all processes of this name
-  cgroup PATH    the processes of a memory cgroup and of those below it
+  cgroup [PATH]  the processes of its memory cgroup, or of another, and of those below it
   with memory    also the resident memory of the process: passwords and keys are in it
   with dontdump  also memory that the program excludes from core files (MADV_DONTDUMP)
   with heap      also the sizes of the chunks of glibc's heaps, so that `heap` works: no other memory

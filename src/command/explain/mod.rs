@@ -4,6 +4,7 @@ mod heap;
 
 use super::floor::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use super::huge::Huge;
+use super::region;
 use super::translate::{self, note_shorter, translation};
 use crate::eval;
 use crate::inspect::{
@@ -121,6 +122,7 @@ key may refuse any access, because the rights of a thread are in registers that 
             .and_then(|region| file_place(region, address));
         let mut explanation = explanation(&space, detail, consequences, file, &context.state.symbols);
         explanation.range_pages = eval::pages_of_range(spans.as_ref(), context.state);
+        explanation.advice = region::advice(&space, address, context);
         let is_outside = explanation.page.state == Ok(State::Outside) && explanation.page.region.is_none();
         context.sink.emit(&explanation)?;
         if *with_heap {
@@ -174,6 +176,7 @@ fn explanation(
         }),
         protection_key: consequences.protection_key,
         region_locked: consequences.region_locked,
+        advice: None,
         next_read: Ok(consequences.read),
         next_write: Ok(consequences.write),
     }
@@ -202,6 +205,7 @@ fn without_page(context: &mut Context, target: &Target, address: VirtualAddress,
         group_limit: None,
         protection_key: None,
         region_locked: None,
+        advice: None,
         next_read: outcome(Access::Read),
         next_write: outcome(Access::Write),
         page,

@@ -1,4 +1,4 @@
-//! `heap [ARENA | children | of A, B | "NAME" | cgroup PATH] [by arena|size|region] [top|limit N]
+//! `heap [ARENA | children | of A, B | "NAME" | cgroup [PATH]] [by arena|size|region] [top|limit N]
 //! [every DURATION [for DURATION]]`: what of glibc's heaps is in use, and what is free and kept.
 
 mod family;
@@ -27,7 +27,7 @@ use over_time::{HeapGrowth, HeapSample};
 use records::{HeapFamily, HeapSummary, ProcessRow};
 use std::fmt::{self, Formatter};
 
-/// `heap [ARENA | children | of A, B | "NAME" | cgroup PATH] [by arena|size|region] [every DURATION [for DURATION]]`
+/// `heap [ARENA | children | of A, B | "NAME" | cgroup [PATH]] [by arena|size|region] [every DURATION [for DURATION]]`
 #[derive(Debug)]
 pub struct Heap {
     /// The number of an arena, or an address in it; all arenas if absent.
@@ -66,7 +66,7 @@ Stops nothing, and runs nothing in the process.
   children          the process and its descendants: a row for each
   of A, B, …        these processes: each a PID, a variable or a name
   \"NAME\"            all processes of a name
-  cgroup PATH       the processes of a memory cgroup
+  cgroup [PATH]     the processes of its memory cgroup, or of another
   by arena          a row for each arena (the default)
   by size           a row for each class of chunk sizes, and the pages that few chunks in use keep
   by region         a row for each part of an arena: the break, or a heap of threads

@@ -45,7 +45,7 @@ Then lists buffers that are registered with io_uring and contain the pages, and 
 Threads with a table of their own, descendants, and other processes that map the pages are searched too. Reads and writes with O_DIRECT pin pages for a moment, and the \
 kernel does not list them.
 
-Memory that is locked with mlock is not pinned: it stays in memory, and its frames may change (`explain`).
+Memory that is locked is not pinned: mlock keeps a page in memory, but not in its frame.
 
 Without `struct page` (/proc/kcore, `help rights`) only the buffers and descriptors are listed, and which pages \
 of the range are in such a buffer.",
@@ -103,6 +103,7 @@ of the range are in such a buffer.",
             unknown: sums.unknown,
             unlisted: sums.unlisted,
             vm_pin: unknown.and_then(|_| vm_pin(&target)),
+            locked: space.locked_pages(spans.ranges(), &mut sink.budget()),
             holders: holders.len() as u64,
             searched: sums.searched,
             cut_short: ended.stopped.is_some(),

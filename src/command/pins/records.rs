@@ -5,6 +5,7 @@ use crate::kernel::{Name, State, VirtualAddress};
 use crate::render::Record;
 use crate::render::columns::{Cell, Column, PAGES, PID, START, Table, none, optional, reason as reason_cell};
 use crate::render::text::lines::{Footnotes, Lines};
+use crate::render::text::words::MLOCK_KEEPS;
 use crate::render::text::{Text, pages, words};
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, size};
@@ -74,6 +75,8 @@ record! {
         /// Bytes that drivers account as pinned by the process (VmPin), where the pages are unknown. Pins of vmsplice,
         /// O_DIRECT and many drivers are not among them.
         [optional] vm_pin: Option<u64>,
+        /// Pages of the range in regions that the process locked (mlock); `null` if unknown.
+        locked: Option<u64>,
         /// Number of buffers and file descriptors that may have pinned them.
         holders: u64,
         /// Number of processes whose file descriptors were searched.
@@ -161,6 +164,11 @@ fn summary(lines: &mut Lines, summary: &PinsSummary) {
     if summary.unknown > 0 {
         part(Role::Warn, format!("{} unknown", count(summary.unknown)));
     }
+    match summary.locked {
+        Some(0) => part(Role::Plain, "none locked".to_owned()),
+        Some(locked) => part(Role::Plain, format!("{} locked; {MLOCK_KEEPS}", count(locked))),
+        None => {}
+    }
     if let Some(bytes) = summary.vm_pin {
         let text = format!("VmPin: {}; vmsplice, O_DIRECT and many drivers are not counted", size(bytes));
         lines.line().indent(2).prose(Role::Plain, &text);
@@ -241,7 +249,14 @@ pub(super) mod samples {
             bytes: None,
             ..buffer.clone()
         };
-        let found = PinsSummary { pages: 8, pinned: 4, possibly_pinned: 2, holders: 2, ..PinsSummary::default() };
+        let found = PinsSummary {
+            pages: 8,
+            pinned: 4,
+            possibly_pinned: 2,
+            holders: 2,
+            locked: Some(8),
+            ..PinsSummary::default()
+        };
         let unlisted =
             PinsSummary { unknown: 1, unlisted: 4, holders: 0, searched: 3, cut_short: true, ..found.clone() };
         let mut unknown = Why::default();
@@ -265,7 +280,7 @@ pub(super) mod samples {
             Box::new(device),
             Box::new(found),
             Box::new(unlisted),
-            Box::new(PinsSummary { pages: 8, ..PinsSummary::default() }),
+            Box::new(PinsSummary { pages: 8, locked: Some(0), ..PinsSummary::default() }),
         ]
     }
 }

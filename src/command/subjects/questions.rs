@@ -57,7 +57,7 @@ pub static QUESTIONS: &[Question] = &[
         &["oom", "kill", "killed", "killer", "oom killer", "oom-killer", "out of memory", "dies", "night", "unattended"]),
     question("watch RANGE", "which pages change while I look?",
         &["migration", "migrate", "compaction", "moved", "balancing", "growth"]),
-    question("account cgroup PATH", "what is charged to this cgroup?",
+    question("account cgroup", "what is charged to its cgroup?",
         &["cgroup", "container", "docker", "memcg", "kubernetes", "limit"]),
     question("account children", "which memfds and shared memory does nobody map?",
         &["memfd", "shm", "tmpfs", "held", "unmapped", "fd"]),

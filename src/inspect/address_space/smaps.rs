@@ -3,8 +3,8 @@
 use super::super::{Error, Result};
 use super::AddressSpace;
 use crate::budget::Budget;
-use crate::kernel::Region;
-use crate::kernel::smaps::Smaps;
+use crate::kernel::smaps::{Smaps, VmFlag};
+use crate::kernel::{AddressRange, Region, VirtualAddress};
 
 impl AddressSpace {
     /// Smaps of all regions, read once; empty if it cannot be read. If it is more than the target's budget allows, what
@@ -57,6 +57,24 @@ impl AddressSpace {
     pub fn is_wiped_by_fork(&self, region: &Region, budget: &mut Budget) -> bool {
         let smaps = self.smaps_within(budget).unwrap_or_default();
         Smaps::flag_at(smaps, region.range.start(), "wf") == Some(true)
+    }
+
+    /// What madvise has set on the region at `address`, by its flags; `None` where they cannot be read.
+    pub fn advice_at(&self, address: VirtualAddress, budget: &mut Budget) -> Option<Vec<&'static VmFlag>> {
+        let smaps = Smaps::at(self.smaps_within(budget)?, address)?;
+        Some(smaps.flags().filter(|flag| flag.is_advice).collect())
+    }
+
+    /// Pages of `ranges` in regions that the process locked in memory (mlock); `None` where that cannot be read.
+    pub fn locked_pages(&self, ranges: &[AddressRange], budget: &mut Budget) -> Option<u64> {
+        if self.target().process.locked_bytes() == Some(0) {
+            return Some(0);
+        }
+        let locked = self.smaps_within(budget)?.iter().filter(|smaps| smaps.has_flag("lo"));
+        let within = |smaps: &Smaps| -> u64 {
+            ranges.iter().filter_map(|range| range.intersection(smaps.range)).map(AddressRange::len).sum()
+        };
+        Some(locked.map(within).sum::<u64>() / self.page_size().bytes())
     }
 
     /// Whether the process asked for huge pages in `region` (MADV_HUGEPAGE); false where its flags cannot be read.

@@ -1,10 +1,11 @@
 //! `explain`: a paragraph about a page, and what the next accesses will do.
 
 use super::lines::Lines;
-use super::{Text, block, held, words};
+use super::{Text, block, held, region, words};
 use crate::kernel::{Kind, PageFlags, State};
 use crate::render::Record;
 use crate::render::text::lines::{Footnotes, Line};
+use crate::render::text::words::MLOCK_KEEPS;
 use crate::render::theme::Role;
 use crate::render::units::size;
 use crate::report::{
@@ -53,6 +54,7 @@ pub fn write(lines: &mut Lines, explanation: &Explanation) {
     }
     locked(lines, explanation);
     block::place(lines, &page.place);
+    explanation.advice.iter().for_each(|advice| region::write_advice(lines, advice));
     behind(lines, explanation);
     if let Some(room) = &explanation.room {
         let line = lines.field("room");
@@ -94,13 +96,13 @@ fn locked(lines: &mut Lines, explanation: &Explanation) {
     };
     if is_locked {
         let by_whom = match explanation.region_locked {
-            Some(true) => "by mlock: it stays in memory; mlock does not keep it in its frame",
+            Some(true) => "by the process",
             Some(false) => {
                 "the frame, by another mapping of it, for example in a parent or child process; this region is not locked"
             }
-            None => "the frame, by mlock here or in another process",
+            None => "the frame, here or in another process",
         };
-        lines.field("locked").prose(Role::Plain, by_whom);
+        lines.field("locked").prose(Role::Plain, format!("{by_whom}; {MLOCK_KEEPS}"));
     }
 }
 

@@ -11,7 +11,7 @@ use crate::render::text::{Text, pages, words};
 use crate::render::theme::Role;
 use crate::render::units::{count, exact_size, percent, size};
 use crate::render::{Record, RowRange};
-use crate::report::{HowMapped, LargeFolios, Reason, RegionPlace, RegionReport};
+use crate::report::{HowMapped, LargeFolios, Reason, RegionPlace, RegionReport, VmFlag};
 
 impl Record for RegionReport {
     fn write(&self, text: &mut Text) {
@@ -48,6 +48,10 @@ pub fn write(lines: &mut Lines, region: &RegionReport) {
         at(lines, place);
     }
     contents(lines, region);
+    // With `full` they are among the flags.
+    if let (None, Some(advice)) = (&region.vm_flags, &region.advice) {
+        write_advice(lines, advice);
+    }
     if let Some(flags) = &region.vm_flags {
         let line = lines.field("VmFlags");
         for flag in flags {
@@ -70,6 +74,14 @@ pub fn write(lines: &mut Lines, region: &RegionReport) {
     Footnotes::of(&region.why, |_, _| true).write(lines);
     if region.changed {
         pages::note_change(lines, "the region");
+    }
+}
+
+/// What madvise has set.
+pub fn write_advice(lines: &mut Lines, advice: &[VmFlag]) {
+    if !advice.is_empty() {
+        let line = lines.field("advice");
+        advice.iter().for_each(|flag| _ = line.word(", ", Role::Plain, flag.meaning));
     }
 }
 

@@ -6,6 +6,9 @@ use crate::render::theme::Role;
 use crate::report::{FrameClass, FrameWords, RegionBrief};
 use std::borrow::Cow;
 
+/// What mlock does for a page.
+pub const MLOCK_KEEPS: &str = "mlock keeps a page in memory, but not in its frame";
+
 /// The role of a state's word.
 pub fn state_role(state: State) -> Role {
     match state {

@@ -285,9 +285,9 @@ fn explain_says_what_is_special_of_a_page() {
 #[test]
 fn explain_says_which_mapping_is_locked() {
     for (region_locked, words) in [
-        (Some(true), "by mlock: it stays in memory"),
+        (Some(true), "by the process; mlock keeps a page in memory, but not in its frame"),
         (Some(false), "this region is not locked"),
-        (None, "by mlock here or in another process"),
+        (None, "the frame, here or in another process"),
     ] {
         let mut page = present();
         page.words.flags = Ok(PageFlags::ANON | PageFlags::LRU | PageFlags::MLOCKED);

@@ -209,6 +209,7 @@ pub fn explained(page: Translation) -> Explanation {
         group_limit,
         protection_key,
         region_locked,
+        advice: Some(Vec::new()),
         next_read,
         next_write,
     }

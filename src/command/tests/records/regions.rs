@@ -30,6 +30,7 @@ pub fn region_row() -> RegionReport {
         states: BTreeMap::new(),
         at: None,
         pss: None,
+        advice: Some(vec![VmFlag { code: "dd".into(), meaning: "left out of core dumps (MADV_DONTDUMP, drivers)" }]),
         vm_flags: None,
         protection_key: None,
         smaps: None,

@@ -1,6 +1,6 @@
-//! Addresses, frames and ranges: numbers that must not be mixed up.
+//! Addresses, page frame numbers and ranges, each with a type of its unit.
 //!
-//! The page size of the machine that pmdb runs on does not matter here: callers pass a [`PageSize`].
+//! No type assumes the page size of the machine on which pmdb runs: callers pass a [`PageSize`].
 
 use std::fmt;
 use std::num::ParseIntError;
@@ -18,7 +18,7 @@ macro_rules! number {
             pub const fn new(raw: u64) -> Self {
                 Self(raw)
             }
-            /// The raw number.
+            /// Returns the raw number.
             pub const fn get(self) -> u64 {
                 self.0
             }
@@ -69,13 +69,13 @@ impl PageSize {
     /// 4 KiB, the most usual one.
     pub const FOUR_KIB: PageSize = PageSize { shift: 12 };
 
-    /// From a number of bytes; `None` unless it is a power of two between 512 bytes and 1 GiB.
+    /// Converts a number of bytes; `None` unless it is a power of two between 512 bytes and 1 GiB.
     pub fn from_bytes(bytes: u64) -> Option<Self> {
         (bytes.is_power_of_two() && (512..=1 << 30).contains(&bytes))
             .then(|| PageSize { shift: bytes.trailing_zeros() as u8 })
     }
 
-    /// From the number of bytes in a base page; `None` unless Linux has pages of this size on some architecture.
+    /// Converts the size of a base page; `None` unless Linux has pages of this size on some architecture.
     pub fn of_base(bytes: u64) -> Option<Self> {
         PageSize::from_bytes(bytes).filter(|_| (4 << 10..=256 << 10).contains(&bytes))
     }
@@ -96,7 +96,7 @@ impl PageSize {
     pub const fn floor(self, address: VirtualAddress) -> VirtualAddress {
         VirtualAddress(address.0 & !(self.bytes() - 1))
     }
-    /// Where in its page `address` lies.
+    /// Returns the offset of `address` in its page.
     pub const fn offset(self, address: VirtualAddress) -> u64 {
         address.0 & (self.bytes() - 1)
     }
@@ -107,13 +107,13 @@ impl PageSize {
 }
 
 impl VirtualAddress {
-    /// The address of a value of this program.
+    /// Returns the address of a value in this program.
     pub fn of<T: ?Sized>(value: &T) -> Self {
         Self((&raw const *value).addr() as u64)
     }
 }
 
-/// Takes hexadecimal digits, with `0x` before them or not, as debuggers and the kernel print them.
+/// Parses hexadecimal digits, with or without `0x`, as debuggers and the kernel print them.
 impl FromStr for VirtualAddress {
     type Err = ParseIntError;
 
@@ -123,24 +123,24 @@ impl FromStr for VirtualAddress {
 }
 
 impl FrameNumber {
-    /// Where the frame begins in physical memory; `None` if that does not fit 64 bits.
+    /// Returns the physical address at which the frame begins; `None` if it does not fit into 64 bits.
     pub fn physical(self, page: PageSize) -> Option<PhysicalAddress> {
         (self.0 <= u64::MAX >> page.shift).then(|| PhysicalAddress(self.0 << page.shift))
     }
 }
 
 impl PhysicalAddress {
-    /// The frame that holds this address.
+    /// Returns the frame that contains this address.
     pub const fn frame(self, page: PageSize) -> FrameNumber {
         FrameNumber(self.0 >> page.shift)
     }
-    /// Where in its frame this address lies.
+    /// Returns the offset of this address in its frame.
     pub const fn offset(self, page: PageSize) -> u64 {
         self.0 & (page.bytes() - 1)
     }
 }
 
-/// Ranges in any order as ranges in order: those that overlap or touch become one.
+/// Sorts ranges, and joins those that overlap or touch.
 pub(crate) fn joined<T: Copy + Ord>(mut ranges: Vec<Range<T>>) -> Vec<Range<T>> {
     ranges.sort_unstable_by_key(|range| (range.start, range.end));
     ranges.dedup_by(|next, last| {
@@ -165,11 +165,11 @@ impl AddressRange {
     pub fn new(start: VirtualAddress, end: VirtualAddress) -> Option<Self> {
         (start < end).then_some(AddressRange { start, end })
     }
-    /// So many bytes from `start` on; `None` if that is none, or if they end behind the last address.
+    /// Returns the range of `bytes` bytes from `start` on; `None` if it is empty or passes the last address.
     pub fn of_length(start: VirtualAddress, bytes: u64) -> Option<Self> {
         Self::new(start, start.checked_add(bytes)?)
     }
-    /// The bytes of a value of this program; `None` if it has none.
+    /// Returns the addresses of a value in this program; `None` if it has no bytes.
     pub fn of<T: ?Sized>(value: &T) -> Option<Self> {
         Self::of_length(VirtualAddress::of(value), size_of_val(value) as u64)
     }
@@ -181,34 +181,34 @@ impl AddressRange {
     pub const fn end(self) -> VirtualAddress {
         self.end
     }
-    /// Bytes in it.
+    /// The number of bytes.
     pub const fn len(self) -> u64 {
         self.end.0 - self.start.0
     }
-    /// Always false: a type with `len` has it.
+    /// Always `false`: no range is empty. Types with `len` have this method by convention.
     pub const fn is_empty(self) -> bool {
         false
     }
-    /// Whether `address` lies in it.
+    /// Returns whether `address` is in the range.
     pub fn contains(self, address: VirtualAddress) -> bool {
         self.start <= address && address < self.end
     }
-    /// The part that is in both.
+    /// Returns the addresses that are in both ranges.
     pub fn intersection(self, other: AddressRange) -> Option<AddressRange> {
         AddressRange::new(self.start.max(other.start), self.end.min(other.end))
     }
-    /// Ranges in any order as ranges in order: those that overlap or touch become one.
+    /// Sorts ranges, and joins those that overlap or touch.
     pub fn joined(ranges: &[AddressRange]) -> Vec<AddressRange> {
         let joined = joined(ranges.iter().map(|range| range.start..range.end).collect());
         joined.into_iter().map(|Range { start, end }| AddressRange { start, end }).collect()
     }
-    /// The parts of it that lie in `sorted`: ranges in order, of which none overlap.
+    /// Returns the parts of this range that are in `sorted`, which is in order and without overlaps.
     pub fn within(self, sorted: &[AddressRange]) -> impl Iterator<Item = AddressRange> + '_ {
         let first = sorted.partition_point(|one| one.end <= self.start);
         let touched = sorted.iter().skip(first);
         touched.map_while(move |one| self.intersection(*one))
     }
-    /// The parts of it that lie in none of `sorted`: ranges in order, of which none overlap.
+    /// Returns the parts of this range that are in none of `sorted`, which is in order and without overlaps.
     pub fn outside(self, sorted: &[AddressRange]) -> impl Iterator<Item = AddressRange> + '_ {
         let behind_all = (self.end, self.end);
         let taken = self.within(sorted).map(|one| (one.start, one.end));
@@ -217,13 +217,13 @@ impl AddressRange {
             .chain(std::iter::once(behind_all))
             .filter_map(move |(start, end)| AddressRange::new(std::mem::replace(&mut from, end), start))
     }
-    /// Grown to whole pages. The last page of the address space keeps its ragged end.
+    /// Extends the range to whole pages. A range in the last page of the address space keeps its end.
     #[must_use]
     pub fn to_pages(self, page: PageSize) -> AddressRange {
         let end = self.end.0.checked_add(page.bytes() - 1).map_or(self.end, |end| page.floor(VirtualAddress(end)));
         AddressRange { start: page.floor(self.start), end }
     }
-    /// The number of pages that it touches.
+    /// Returns the number of pages that the range touches.
     pub fn pages(self, page: PageSize) -> u64 {
         page.index(VirtualAddress(self.end.0 - 1)) - page.index(self.start) + 1
     }
@@ -255,7 +255,7 @@ impl FrameRange {
     pub const fn end(self) -> FrameNumber {
         self.end
     }
-    /// Frames in it.
+    /// The number of frames.
     pub const fn frames(self) -> u64 {
         self.end.0 - self.start.0
     }

@@ -1,7 +1,7 @@
 //! The notes of ELF core files: threads, their registers, the process, and the files that it mapped.
 //!
-//! `struct elf_prstatus` and `struct elf_prpsinfo` are those of include/linux/elfcore.h, and of compat.h for programs of
-//! 32 bits.
+//! `struct elf_prstatus` and `struct elf_prpsinfo` are declared in include/linux/elfcore.h, and in compat.h for 32-bit
+//! programs.
 
 use super::elf::ElfForm;
 use super::{AddressRange, Registers, VirtualAddress};
@@ -17,29 +17,29 @@ pub const PRPSINFO: u32 = 3;
 pub const AUXV: u32 = 6;
 /// `NT_FILE`: the files that were mapped.
 pub const FILE: u32 = 0x4649_4c45;
-/// The name of pmdb's own notes. Their kinds are large: gdb takes small ones for registers, whatever the name is.
+/// The name of pmdb's notes. Their kinds are large: gdb reads small ones as registers, whatever the name is.
 pub const PMDB: &[u8] = b"PMDB";
-/// A text: what the file has.
+/// A text about the contents of the file.
 pub const ABOUT: u32 = 0x504d_4401;
 /// The text of `/proc/PID/maps`.
 pub const MAPS: u32 = 0x504d_4402;
-/// Words of the page map: the number of runs; for each its first page and the number of its pages; then all words.
+/// Entries of the page map: the number of runs; for each run its first page and its number of pages; then all entries.
 pub const PAGE_MAP: u32 = 0x504d_4403;
-/// A text: [what decides what the pages are](super::core_machine::CoreMachine).
+/// A text: [the facts about the machine](super::core_machine::CoreMachine) that decide states and kinds of pages.
 pub const MACHINE: u32 = 0x504d_4404;
 
-/// One note.
+/// A note of an ELF file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CoreNote<'a> {
-    /// Whose it is, without the NUL at its end.
+    /// The name of the note's owner, without the NUL at its end.
     pub name: &'a [u8],
-    /// What it is.
+    /// The type of the note.
     pub kind: u32,
-    /// Its contents.
+    /// The contents of the note.
     pub bytes: &'a [u8],
 }
 
-/// The notes of a segment, up to the first that does not fit.
+/// Returns the notes of a segment, up to the first that does not fit.
 pub fn notes(form: ElfForm, bytes: &[u8]) -> impl Iterator<Item = CoreNote<'_>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -55,7 +55,7 @@ pub fn notes(form: ElfForm, bytes: &[u8]) -> impl Iterator<Item = CoreNote<'_>> 
 }
 
 impl CoreNote<'_> {
-    /// Appends it.
+    /// Appends the note to `into`.
     pub fn write(&self, form: ElfForm, into: &mut Vec<u8>) {
         for number in [self.name.len() + 1, self.bytes.len(), self.kind as usize] {
             into.extend(form.bytes(number as u64, 4));
@@ -67,15 +67,15 @@ impl CoreNote<'_> {
     }
 }
 
-/// Where the registers of a machine are.
+/// The places of registers in `pr_reg` of a machine.
 struct RegisterPlaces {
     machine: u16,
     is_64: bool,
-    /// How many words `pr_reg` has.
+    /// The number of words in `pr_reg`.
     words: usize,
-    /// The place of the program counter.
+    /// The index of the program counter.
     counter: usize,
-    /// The place of the stack pointer.
+    /// The index of the stack pointer.
     stack: usize,
 }
 
@@ -98,20 +98,20 @@ const PLACES: [RegisterPlaces; 8] = [
 /// A thread of a core file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CoreThread {
-    /// Its number.
+    /// The thread id.
     pub id: u32,
-    /// The process that started it.
+    /// The parent of its process.
     pub parent: u32,
-    /// Its registers; `None` if they are not known.
+    /// The registers of the thread; `None` if they are unknown.
     pub registers: Option<Registers>,
 }
 
-/// Whether the places of registers are known.
+/// Returns whether the places of registers are known for this machine.
 pub fn is_known(machine: u16, form: ElfForm) -> bool {
     CoreThread::places(machine, form).is_some()
 }
 
-/// The `e_machine` of programs of 32 bits that run on a machine.
+/// Returns the `e_machine` of 32-bit programs that run on a machine.
 pub fn machine_of(machine: u16, is_64: bool) -> u16 {
     match (machine, is_64) {
         (62, false) => 3,
@@ -121,7 +121,8 @@ pub fn machine_of(machine: u16, is_64: bool) -> u16 {
 }
 
 impl CoreThread {
-    /// Before `pr_reg`: signals, four process ids, and four times.
+    /// Returns the offsets of the process ids and of `pr_reg`. Signals precede the four ids, and four times follow
+    /// them.
     fn head(form: ElfForm) -> (usize, usize) {
         if form.is_64 { (32, 112) } else { (24, 72) }
     }
@@ -142,7 +143,7 @@ impl CoreThread {
         Some(CoreThread { id: form.int(bytes, ids)?, parent: form.int(bytes, ids + 4)?, registers: registers() })
     }
 
-    /// The contents of `NT_PRSTATUS`; `None` for a machine that is not known. What is unknown is 0 there.
+    /// Encodes `NT_PRSTATUS`; `None` for an unknown machine. Unknown fields are 0.
     pub fn bytes(&self, machine: u16, form: ElfForm) -> Option<Vec<u8>> {
         let places = Self::places(machine, form)?;
         let (ids, start) = Self::head(form);
@@ -161,7 +162,7 @@ impl CoreThread {
     }
 }
 
-/// The signal of `NT_PRSTATUS` (`pr_cursig`), which follows three numbers of 32 bits.
+/// Returns the signal of `NT_PRSTATUS` (`pr_cursig`), which follows three 32-bit numbers.
 pub fn signal(form: ElfForm, bytes: &[u8]) -> Option<u16> {
     form.short(bytes, 12)
 }
@@ -169,25 +170,25 @@ pub fn signal(form: ElfForm, bytes: &[u8]) -> Option<u16> {
 /// The process of a core file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CoreProcess {
-    /// Its number.
+    /// The process id.
     pub id: u32,
-    /// Its parent.
+    /// The process id of the parent.
     pub parent: u32,
-    /// Its user.
+    /// The user id.
     pub user: u32,
-    /// Its short name.
+    /// The name (`comm`).
     pub name: Vec<u8>,
-    /// Its command line.
+    /// The command line.
     pub command: Vec<u8>,
 }
 
 impl CoreProcess {
-    /// Where its number, its name and its command line are, and the size of all.
+    /// Returns the offsets of the id, the name and the command line, and the size of the structure.
     fn at(form: ElfForm) -> (usize, usize, usize, usize) {
         if form.is_64 { (24, 40, 56, 136) } else { (12, 28, 44, 124) }
     }
 
-    /// Where its user is, and the size of that: 16 bits in the structure for 32-bit programs.
+    /// Returns the offset and the size of the user id: 16 bits in the structure for 32-bit programs.
     fn user_at(form: ElfForm) -> (usize, usize) {
         if form.is_64 { (16, 4) } else { (8, 2) }
     }
@@ -209,12 +210,12 @@ impl CoreProcess {
         })
     }
 
-    /// The contents of `NT_PRPSINFO`.
+    /// Encodes `NT_PRPSINFO`.
     pub fn bytes(&self, form: ElfForm) -> Vec<u8> {
         let (id, name, command, end) = Self::at(form);
         let mut bytes = vec![0; end];
         let mut put = |at: usize, to: usize, text: &[u8]| {
-            // The last byte stays a NUL.
+            // The last byte remains NUL.
             for (byte, &new) in bytes.get_mut(at..to - 1).unwrap_or_default().iter_mut().zip(text) {
                 *byte = new;
             }
@@ -232,9 +233,9 @@ impl CoreProcess {
 /// A mapping of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CoreMapping {
-    /// Its addresses.
+    /// The addresses of the mapping.
     pub range: AddressRange,
-    /// Where it begins in the file, in bytes.
+    /// The offset of the mapping in the file, in bytes.
     pub offset: u64,
     /// The path of the file.
     pub path: Vec<u8>,
@@ -246,7 +247,7 @@ pub fn mappings(form: ElfForm, bytes: &[u8], budget: &mut Budget) -> Result<Opti
     let at = |index: usize| form.word(bytes, index.checked_mul(word)?);
     let table = || {
         let count = usize::try_from(at(0)?).ok()?;
-        // The kernel counts offsets in pages, gdb in bytes. With a unit of 0 all would be 0.
+        // The kernel counts offsets in pages, gdb in bytes. With a unit of 0 every offset would be 0.
         let unit = at(1).filter(|&unit| unit > 0 || count == 0)?;
         let names = count.checked_mul(3)?.checked_add(2)?.checked_mul(word)?;
         Some((count, unit, bytes.get(names..)?))
@@ -273,7 +274,7 @@ pub fn mappings(form: ElfForm, bytes: &[u8], budget: &mut Budget) -> Result<Opti
     Ok(Some(all))
 }
 
-/// The contents of `NT_FILE`.
+/// Encodes `NT_FILE`.
 pub fn mapping_bytes(form: ElfForm, page: u64, all: &[CoreMapping]) -> Vec<u8> {
     let size = form.word_bytes();
     let mut bytes: Vec<u8> = [all.len() as u64, page].into_iter().flat_map(|word| form.bytes(word, size)).collect();

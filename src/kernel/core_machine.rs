@@ -1,10 +1,10 @@
-//! The note of a core file with what decides what the pages of a process are, as the machine is not in the file.
+//! A note that pmdb writes to its core files: the facts about the machine that decide states and kinds of pages.
 
 use super::mounts::Mount;
 use super::text::{self, decimal, fields};
 use super::{Device, Name};
 
-/// What a core file has of the machine that the process ran on.
+/// The facts about the machine on which the process of a core file ran.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CoreMachine {
     /// The release of the kernel, as `uname -r` prints it.
@@ -26,7 +26,7 @@ const SHARED: &str = "shared-memory";
 const POOL: &str = "pool";
 
 impl CoreMachine {
-    /// The text of the note: a name and a value in each line.
+    /// Returns the text of the note: a name and a value in each line.
     pub fn text(&self) -> String {
         let mut text = format!("{RELEASE} {}\n", self.release);
         let numbers = [(HUGE, self.huge_page_bytes), (MERGED, self.merged_pages)];
@@ -39,7 +39,8 @@ impl CoreMachine {
         text
     }
 
-    /// A mount for each device of shared memory: that is how one of many devices is found to be such memory.
+    /// Returns a tmpfs mount for each device of shared memory: the kind of a file is found by its device number among
+    /// mounts.
     pub fn mounts(&self) -> Vec<Mount> {
         let mount = |&device: &Device| Mount {
             id: 1,
@@ -52,7 +53,7 @@ impl CoreMachine {
         self.shared_memory.iter().map(mount).collect()
     }
 
-    /// What such a text says. Lines of another form are passed over: a later version may write them.
+    /// Parses the text of a note. Lines of another form are skipped: a later version may write them.
     pub fn parse(bytes: &[u8]) -> Self {
         let mut machine = CoreMachine::default();
         for line in text::lines(bytes) {

@@ -1,5 +1,5 @@
-//! What the notes and the segments of an ELF core file say of its process, as the types that are made of the texts of
-//! `/proc` for a process that runs.
+//! The process of an ELF core file, decoded from its notes and segments to the types that a running process has by the
+//! files of `/proc`.
 
 use super::core_file::{self, CoreMapping, CoreNote, CoreProcess, CoreThread};
 use super::core_machine::CoreMachine;
@@ -17,9 +17,9 @@ const AT_SYSINFO_EHDR: u64 = 33;
 /// Why a note was not read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NoteFault {
-    /// What cannot be read in it.
+    /// The part of the note that cannot be decoded.
     Damaged(&'static str),
-    /// Ctrl-C, or another limit.
+    /// The budget ended, by Ctrl-C or a limit.
     OutOfBudget(OutOfBudget),
 }
 
@@ -29,24 +29,24 @@ impl From<OutOfBudget> for NoteFault {
     }
 }
 
-/// A part of memory.
+/// A segment of memory in a core file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CoreSegment {
-    /// The address of its first byte.
+    /// The address of the first byte.
     pub start: u64,
-    /// The address after its last byte.
+    /// The address after the last byte.
     pub end: u64,
-    /// Where it begins in the file.
+    /// The offset of the segment in the file.
     pub offset: u64,
-    /// Bytes that the file has of it.
+    /// Bytes of the segment that the file contains.
     pub stored_bytes: u64,
-    /// Its rights, as a program header has them; `None` if the core has no program header of it, and its file does not
-    /// tell.
+    /// The rights, as in a program header; `None` if the core has no program header of the segment, and its mapped file
+    /// does not show them.
     pub flags: Option<u32>,
 }
 
 impl CoreSegment {
-    /// That of a program header; `None` if its end is no address.
+    /// Returns the segment of a program header; `None` if it passes the last address.
     pub fn of(header: &ProgramHeader) -> Option<Self> {
         let &ProgramHeader { start, offset, stored, flags, .. } = header;
         let end = start.checked_add(header.size)?;
@@ -65,37 +65,37 @@ impl CoreSegment {
     }
 }
 
-/// What a core file says of its process.
+/// The process of a core file, as its notes describe it.
 #[derive(Clone, Debug)]
 pub struct CoreNotes {
-    /// How it writes numbers.
+    /// Byte order and word size of the file.
     pub form: ElfForm,
-    /// The processor, as ELF files number them.
+    /// The processor (`e_machine`).
     pub processor: u16,
-    /// The size of its pages.
+    /// The page size of the process.
     pub page: PageSize,
-    /// Its memory, in address order, none above another.
+    /// The segments of memory, in address order, without overlaps.
     pub segments: Vec<CoreSegment>,
     /// Its threads, in the order of the file.
     pub threads: Vec<CoreThread>,
-    /// The place of each thread, by its id.
+    /// The index of each thread in `threads`, by its id.
     places: HashMap<u32, usize>,
-    /// The signal that ended or stopped the first of them; 0 without one.
+    /// The signal that ended or stopped the first thread; 0 without one.
     signal: u16,
     /// The process.
     pub process: CoreProcess,
     /// The auxiliary vector.
     pub vector: Option<Vec<u8>>,
-    /// In address order. A file may claim that they overlap.
+    /// The mappings of files, in address order. A damaged file may have mappings that overlap.
     pub mappings: Vec<CoreMapping>,
-    /// What pmdb wrote of the machine.
+    /// The note of pmdb about the machine.
     pub machine: Option<CoreMachine>,
-    /// Whether the file has the text of its regions, as `/proc` had it.
+    /// Whether the file contains the text of `/proc/PID/maps`.
     pub has_maps: bool,
 }
 
 impl CoreNotes {
-    /// Those of a file without notes.
+    /// Returns the description of a file without notes.
     pub fn new(form: ElfForm, processor: u16, segments: Vec<CoreSegment>) -> Self {
         CoreNotes {
             form,
@@ -113,7 +113,7 @@ impl CoreNotes {
         }
     }
 
-    /// Adds what a note says. One of another kind is passed over.
+    /// Adds the contents of a note. Notes of unknown kinds are skipped.
     ///
     /// # Errors
     /// It is damaged, or the budget is over.
@@ -156,30 +156,30 @@ impl CoreNotes {
         Ok(())
     }
 
-    /// The end of the notes: without one of the process, it is that of the first thread.
+    /// Ends the notes. Without a note of the process its id is that of the first thread.
     pub fn end(&mut self) {
         if self.process.id == 0 {
             self.process.id = self.threads.first().map_or(0, |thread| thread.id);
         }
     }
 
-    /// An entry of the auxiliary vector.
+    /// Returns the value of an entry of the auxiliary vector.
     fn auxiliary(&self, name: u64) -> Option<u64> {
-        /// The kernel writes far fewer.
+        /// The most entries that are searched. The kernel writes far fewer.
         const MOST: usize = 256;
         let vector = self.vector.as_deref()?;
         let most = MOST * 2 * self.form.word_bytes();
         entry(self.form, vector.get(..most).unwrap_or(vector), name)
     }
 
-    /// The path of the program: that of the mapping with its entry point.
+    /// Returns the path of the executable: the file of the mapping with the entry point.
     pub fn program(&self) -> Option<&[u8]> {
         let entry = self.auxiliary(AT_ENTRY).map(VirtualAddress::new)?;
         let mapping = self.mappings.iter().find(|mapping| mapping.range.contains(entry));
         mapping.map(|mapping| &*mapping.path)
     }
 
-    /// What `stat` would say: what is known is the name, the parent, and that it does not run.
+    /// Returns the fields of `/proc/PID/stat` that are known: name, parent, and that the process does not run.
     pub fn stat(&self) -> Stat {
         Stat {
             name: Name::copied(&self.process.name),
@@ -196,7 +196,7 @@ impl CoreNotes {
         }
     }
 
-    /// What `status` would say.
+    /// Returns the fields of `/proc/PID/status` that are known.
     pub fn status(&self) -> Status {
         let CoreProcess { id, user, .. } = self.process;
         let why = if self.signal == 0 { String::new() } else { format!("; signal {}", self.signal) };
@@ -216,17 +216,17 @@ impl CoreNotes {
         }
     }
 
-    /// The thread with this id.
+    /// Returns the thread with this id.
     pub fn thread(&self, id: u32) -> Option<&CoreThread> {
         self.threads.get(*self.places.get(&id)?)
     }
 
-    /// The regions of a file without their text: its segments, and the files that the kernel names. Each is a step.
+    /// Makes the regions of a file without the text of `maps`, from its segments and mappings. Each costs one step.
     ///
     /// # Errors
     /// The budget is over.
     pub fn regions(&self, budget: &mut Budget) -> Result<Vec<Region>, OutOfBudget> {
-        // A file has a number here, by which its mappings are known to belong together.
+        // Mappings of one path have the same number, so that they are known to be of one file.
         let mut numbers: HashMap<&[u8], u64> = HashMap::new();
         for (number, mapping) in (1..).zip(&self.mappings) {
             budget.go_on()?;
@@ -235,7 +235,7 @@ impl CoreNotes {
         // The kernel puts the path of the program at the top of the stack.
         let special = [(AT_EXECFN, "[stack]"), (AT_SYSINFO_EHDR, "[vdso]")];
         let special = special.map(|(entry, name)| (self.auxiliary(entry).map(VirtualAddress::new), name));
-        // Very many segments may lie in one mapping, and its path may be long.
+        // Many segments may be in one mapping, and its path may be long: it is decoded once.
         let mut last: Option<(&CoreMapping, MappedFile)> = None;
         let mut regions = Vec::with_capacity(self.segments.len());
         for segment in &self.segments {
@@ -251,7 +251,7 @@ impl CoreNotes {
                     let is_it = |of: &CoreMapping| std::ptr::eq(of, mapping) || of.path == mapping.path;
                     let file = last.take().filter(|(of, _)| is_it(of)).map(|(_, file)| file);
                     let file = file.unwrap_or_else(|| {
-                        // gdb takes the paths from the text of `maps`, in which newlines are escaped.
+                        // gdb writes paths as in `maps`, with escaped newlines.
                         let (name, deleted) = maps::name(&text::unescape_newline(&mapping.path));
                         MappedFile { number: numbers.get(&*mapping.path).copied().unwrap_or_default(), name, deleted }
                     });
@@ -281,7 +281,7 @@ impl CoreNotes {
 /// The file of a region.
 #[derive(Clone)]
 struct MappedFile {
-    /// That of its first mapping, from 1 on; 0 without a file.
+    /// The number of its first mapping, from 1 on; 0 without a file.
     number: u64,
     name: Name,
     deleted: bool,
@@ -290,7 +290,7 @@ struct MappedFile {
 /// The letter of a thread that a tracer has stopped.
 const STOPPED: char = 't';
 
-/// The value of the first entry of an auxiliary vector with this name.
+/// Returns the value of the first entry of an auxiliary vector with this name.
 fn entry(form: ElfForm, vector: &[u8], name: u64) -> Option<u64> {
     let word = form.word_bytes();
     let pair = vector.chunks_exact(2 * word).find(|pair| form.word(pair, 0) == Some(name))?;

@@ -1,13 +1,13 @@
-//! File descriptors through which a process may have pinned memory, and those of objects in memory.
+//! File descriptors through which a process may pin memory, and descriptors of objects in memory.
 
 use super::words::worded;
 use super::{AddressRange, PageSize, VirtualAddress, text};
 
-/// The name of an io_uring, of its descriptors and mappings.
+/// The name of an io_uring in links of descriptors and in mappings.
 pub const RING: &[u8] = b"anon_inode:[io_uring]";
 
 worded! {
-    /// What pins memory through a file descriptor.
+    /// An interface that pins memory through a file descriptor.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     #[non_exhaustive]
     pub enum PinningDevice, word {
@@ -21,7 +21,7 @@ worded! {
 }
 
 impl PinningDevice {
-    /// The device that the link in `/proc/PID/fd` leads to.
+    /// Returns the device that a link in `/proc/PID/fd` names.
     pub fn of_link(link: &[u8]) -> Option<Self> {
         let begins = |with: &[&[u8]]| with.iter().any(|&one| link.starts_with(one));
         if link == RING {
@@ -35,7 +35,7 @@ impl PinningDevice {
         }
     }
 
-    /// Whether the kernel lists what is registered.
+    /// Returns whether the kernel lists the buffers that are registered.
     pub fn lists_buffers(self) -> bool {
         self == PinningDevice::IoUring
     }
@@ -44,18 +44,18 @@ impl PinningDevice {
 /// A link in `/proc/PID/fd` that may lead to an object in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemoryLink {
-    /// It has the name that the kernel gives to an object without a directory. A file may be called so too.
+    /// An object with a name that the kernel gives to objects without a directory. A file may have such a name too.
     Object,
-    /// A path. The mount of the file tells.
+    /// A path. The mount shows whether the file is in memory.
     Path,
-    /// An io_uring: its fdinfo has how many entries it has.
+    /// An io_uring: its fdinfo shows its number of entries.
     Ring,
-    /// A device of the drivers of graphics cards and accelerators (drm): its fdinfo has the memory of a client.
+    /// A graphics card or accelerator (drm): its fdinfo shows the memory of a client.
     Graphics,
 }
 
 impl MemoryLink {
-    /// What the link may lead to; `None` where that is no memory.
+    /// Returns the kind of object that a link may lead to; `None` if it is not memory.
     pub fn of(link: &[u8]) -> Option<Self> {
         let begins = |with: &[&[u8]]| with.iter().any(|&one| link.starts_with(one));
         // memfd_create(2) without and with MFD_HUGETLB, dma-buf, memfd_secret(2), guest_memfd (virt/kvm/guest_memfd.c).
@@ -73,30 +73,30 @@ impl MemoryLink {
     }
 }
 
-/// The number of the mount that the file of a descriptor is on, by its `fdinfo` (seq_show in fs/proc/fd.c).
+/// Returns the number of the mount with the file of a descriptor, from its `fdinfo` (seq_show in fs/proc/fd.c).
 pub fn mount_id(fdinfo: &[u8]) -> Option<u32> {
     text::decimal(value(fdinfo, b"mnt_id")?.as_bytes())
 }
 
-/// The value of a line `KEY: VALUE` of `fdinfo`.
+/// Returns the value of a line `KEY: VALUE` of `fdinfo`.
 fn value<'a>(fdinfo: &'a [u8], key: &[u8]) -> Option<&'a str> {
     let mut lines = fdinfo.split(|&byte| byte == b'\n');
     let value = lines.find_map(|line| line.strip_prefix(key)?.strip_prefix(b":"))?;
     Some(std::str::from_utf8(value).ok()?.trim())
 }
 
-/// The bytes of an io_uring.
+/// The size of an io_uring in bytes, between two limits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct RingBytes {
-    /// If no entry has double size, and submissions have no numbers of their own (`IORING_SETUP_NO_SQARRAY`).
+    /// The size if no entry is double and there is no array of submission numbers (`IORING_SETUP_NO_SQARRAY`).
     pub least: u64,
-    /// If all entries have double size (`IORING_SETUP_SQE128`, `IORING_SETUP_CQE32`), which nothing shows.
+    /// The size if all entries are double (`IORING_SETUP_SQE128`, `IORING_SETUP_CQE32`), which nothing shows.
     pub most: u64,
 }
 
 impl RingBytes {
-    /// By the `fdinfo` that has its number of entries (Linux 5.16 and later; `io_allocate_scq_urings` in
+    /// Computes the limits from the number of entries in `fdinfo` (Linux 5.16 and later; `io_allocate_scq_urings` in
     /// io_uring/io_uring.c).
     pub fn of(fdinfo: &[u8], page: PageSize) -> Option<Self> {
         let entries = |key: &[u8]| {
@@ -105,8 +105,8 @@ impl RingBytes {
         };
         let (submitted, completed) = (entries(b"SqMask")?, entries(b"CqMask")?);
         let whole_pages = |bytes: u64| bytes.checked_next_multiple_of(page.bytes());
-        // `struct io_rings` without entries, and what aligns the numbers behind them: six cache lines, of 64 bytes
-        // mostly, and of 256 on s390.
+        // The head is `struct io_rings` without entries, and the alignment of the array after them: six cache lines. A
+        // line is mostly 64 bytes, and 256 bytes on s390.
         let bytes = |head: u64, of_number, of_submission, of_completion| {
             let rings = completed.checked_mul(of_completion)?.checked_add(submitted.checked_mul(of_number)?)?;
             whole_pages(rings.checked_add(head)?)?.checked_add(whole_pages(submitted.checked_mul(of_submission)?)?)
@@ -115,8 +115,9 @@ impl RingBytes {
     }
 }
 
-/// The part of a ring that a mapping of it shows, from its offset in the descriptor: the ring of completions is in the
-/// memory of that of submissions (`IORING_OFF_CQ_RING`), and the submissions have their own (`IORING_OFF_SQES`).
+/// Returns the offset in its part of the ring that a mapping shows, from its offset in the descriptor. The completions
+/// are in the memory of the submission ring (`IORING_OFF_CQ_RING`), and the submission entries are apart
+/// (`IORING_OFF_SQES`).
 pub fn ring_offset(offset: u64) -> u64 {
     const COMPLETIONS: u64 = 0x800_0000;
     const SUBMISSIONS: u64 = 0x1000_0000;
@@ -129,27 +130,28 @@ pub fn ring_offset(offset: u64) -> u64 {
 pub struct GraphicsClient {
     /// The driver, and the device if the driver has a name for it: `i915 0000:00:02.0`.
     pub driver: String,
-    /// Its number. Several descriptors may be of one client.
+    /// The number of the client (`drm-client-id`). Several descriptors may be of one client.
     pub number: u64,
-    /// Its memory.
+    /// The memory of the client, by place.
     pub memory: Vec<GraphicsMemory>,
 }
 
-/// Memory of such a client in one place.
+/// Memory of a graphics client in one place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct GraphicsMemory {
-    /// The place, as the driver calls it: `system0`, `gtt`, `vram0`. It may be on the device.
+    /// The place, as the driver names it: `system0`, `gtt`, `vram0`. It may be on the device.
     pub place: String,
-    /// Bytes of buffers that are there.
+    /// Bytes of the buffers in this place.
     pub bytes: u64,
-    /// Whether these are all buffers that were made, of which some may have no memory: the driver shows no more.
+    /// Whether `bytes` is the sum of all buffers that were created, some of which may have no memory: the driver shows
+    /// no more.
     pub is_at_most: bool,
     /// Bytes of buffers that other clients have too.
     pub shared: Option<u64>,
 }
 
-/// The client that `fdinfo` of a descriptor shows.
+/// Decodes the client in the `fdinfo` of a descriptor.
 pub fn graphics_client(fdinfo: &[u8]) -> Option<GraphicsClient> {
     let driver = value(fdinfo, b"drm-driver")?;
     let driver = value(fdinfo, b"drm-pdev").map_or_else(|| driver.to_owned(), |device| format!("{driver} {device}"));
@@ -166,7 +168,7 @@ pub fn graphics_client(fdinfo: &[u8]) -> Option<GraphicsClient> {
         let Some(place) = kinds.clone().find_map(|kind| key.strip_prefix(kind)) else {
             continue;
         };
-        // xe has counters of cycles beside the sums of memory.
+        // xe has counters of cycles besides the sums of memory.
         if place.starts_with("cycles-") || memory.iter().any(|one| one.place == place) {
             continue;
         }
@@ -181,11 +183,11 @@ pub fn graphics_client(fdinfo: &[u8]) -> Option<GraphicsClient> {
 /// Buffers that are in memory; `drm-memory-` is the same in older versions of amdgpu.
 const RESIDENT: &str = "drm-resident-";
 const MEMORY: &str = "drm-memory-";
-/// All buffers.
+/// All buffers, resident or not.
 const TOTAL: &str = "drm-total-";
 const SHARED: &str = "drm-shared-";
 
-/// `16 MiB`, `2048 KiB` or bytes.
+/// Parses `16 MiB`, `2048 KiB` or bytes.
 fn graphics_bytes(value: &str) -> Option<u64> {
     let (number, unit) = value.split_once(' ').unwrap_or((value, ""));
     let shift = match unit.trim() {
@@ -197,8 +199,8 @@ fn graphics_bytes(value: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
-/// The registered buffers in the `fdinfo` of an io_uring (`io_uring_show_fdinfo` in io_uring/fdinfo.c): rows
-/// `NUMBER: ADDRESS/LENGTH` after their count. Places without a buffer have none.
+/// Returns the registered buffers in the `fdinfo` of an io_uring (`io_uring_show_fdinfo` in io_uring/fdinfo.c): rows
+/// `NUMBER: ADDRESS/LENGTH` after their count. Slots without a buffer have none.
 pub fn registered_buffers(fdinfo: &[u8]) -> impl Iterator<Item = AddressRange> {
     let lines = fdinfo.split(|&byte| byte == b'\n');
     let after = lines.skip_while(|line| !line.starts_with(b"UserBufs:")).skip(1);

@@ -1,7 +1,7 @@
-//! The headers of ELF files of any machine: of core files, of the kernel's memory, of programs. Whole files with their
-//! symbols are read in `symbol`, with `object`, which the library does without.
+//! The headers of ELF files of any machine: core files, the kernel's memory, programs. `symbol` reads symbols with the
+//! crate `object`, which the library does not need for headers.
 
-/// How an ELF file writes numbers.
+/// Byte order and word size of an ELF file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ElfForm {
     /// Whether addresses have 64 bits.
@@ -11,39 +11,39 @@ pub struct ElfForm {
 }
 
 impl ElfForm {
-    /// Bytes of an address.
+    /// Returns the size of an address in bytes.
     pub fn word_bytes(self) -> usize {
         if self.is_64 { 8 } else { 4 }
     }
 
-    /// The number of `size` bytes at an offset; `None` behind the end.
+    /// Reads a number of `size` bytes at an offset; `None` past the end.
     pub(super) fn number(self, bytes: &[u8], at: usize, size: usize) -> Option<u64> {
         let bytes = bytes.get(at..at.checked_add(size)?)?;
         let join = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
         Some(if self.is_little { bytes.iter().rev().fold(0, join) } else { bytes.iter().fold(0, join) })
     }
 
-    /// A number of 16 bits.
+    /// Reads a 16-bit number.
     pub fn short(self, bytes: &[u8], at: usize) -> Option<u16> {
         self.number(bytes, at, 2).map(|number| number as u16)
     }
 
-    /// A number of 32 bits.
+    /// Reads a 32-bit number.
     pub fn int(self, bytes: &[u8], at: usize) -> Option<u32> {
         self.number(bytes, at, 4).map(|number| number as u32)
     }
 
-    /// An address, or a number of its size.
+    /// Reads an address, or a number of that size.
     pub fn word(self, bytes: &[u8], at: usize) -> Option<u64> {
         self.number(bytes, at, self.word_bytes())
     }
 
-    /// A number of 64 bits.
+    /// Reads a 64-bit number.
     pub fn long(self, bytes: &[u8], at: usize) -> Option<u64> {
         self.number(bytes, at, 8)
     }
 
-    /// The low `size` bytes of a number.
+    /// Returns the low `size` bytes of a number, in the byte order of the file.
     pub fn bytes(self, number: u64, size: usize) -> Vec<u8> {
         let mut bytes: Vec<u8> = number.to_le_bytes().into_iter().take(size).collect();
         if !self.is_little {
@@ -53,24 +53,24 @@ impl ElfForm {
     }
 }
 
-/// What every ELF file begins with.
+/// The first fields of an ELF header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ElfStart {
-    /// How it writes numbers.
+    /// Byte order and word size.
     pub form: ElfForm,
-    /// What it is (`e_type`): [`CORE`](Self::CORE), a program …
+    /// The type of the file (`e_type`): [`CORE`](Self::CORE), a program …
     pub kind: u16,
     /// The processor (`e_machine`).
     pub machine: u16,
 }
 
 impl ElfStart {
-    /// Bytes of it.
+    /// The size of these fields in bytes.
     pub const BYTES: usize = 20;
     /// `ET_CORE`
     pub const CORE: u16 = 4;
 
-    /// Decodes the first bytes of a file; `None` if that is no ELF file.
+    /// Decodes the first bytes of a file; `None` if it is not ELF.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let [class, order] = *bytes.strip_prefix(b"\x7fELF")?.first_chunk()?;
         let form = ElfForm { is_64: class == 2, is_little: order != 2 };
@@ -78,26 +78,26 @@ impl ElfStart {
     }
 }
 
-/// The header of an ELF file, as far as it says where the program headers are.
+/// An ELF header, as far as it describes program and section headers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ElfHeader {
-    /// What it begins with.
+    /// The first fields of the header.
     pub start: ElfStart,
-    /// Where the program headers begin.
+    /// The offset of the program headers.
     pub programs: u64,
-    /// Bytes of one of them.
+    /// The size of one program header in bytes.
     pub program_bytes: u16,
-    /// How many there are; `None` if there are too many for this field, and the first section header has it.
+    /// The number of program headers; `None` if it does not fit (`PN_XNUM`), and the first section header has it.
     pub program_count: Option<u16>,
-    /// Where the section headers begin.
+    /// The offset of the section headers.
     pub sections: u64,
 }
 
 impl ElfHeader {
-    /// Bytes of it in files of 64 bits. Those of 32 bits have 12 less.
+    /// The size of the header in 64-bit files. 32-bit files have 12 bytes less.
     pub const BYTES: usize = 64;
 
-    /// Decodes the first bytes of a file; `None` if that is no ELF file.
+    /// Decodes the first bytes of a file; `None` if it is not ELF.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         /// `PN_XNUM`
         const MANY: u16 = 0xffff;
@@ -114,12 +114,12 @@ impl ElfHeader {
         })
     }
 
-    /// Bytes of a section header.
+    /// Returns the size of a section header in bytes.
     pub fn section_bytes(self) -> u64 {
         if self.start.form.is_64 { 64 } else { 40 }
     }
 
-    /// How many program headers there are, by the first section header (`sh_info`).
+    /// Returns the number of program headers from the first section header (`sh_info`).
     pub fn count_in_section(self, first: &[u8]) -> Option<u32> {
         self.start.form.int(first, if self.start.form.is_64 { 44 } else { 28 })
     }
@@ -128,36 +128,36 @@ impl ElfHeader {
 /// A program header: a part of the file, and where it is in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ProgramHeader {
-    /// What it is (`p_type`).
+    /// The type of the segment (`p_type`).
     pub kind: u32,
-    /// 1 executable, 2 writable, 4 readable.
+    /// The rights: 1 executable, 2 writable, 4 readable.
     pub flags: u32,
-    /// Where it begins in the file.
+    /// The offset of the segment in the file.
     pub offset: u64,
-    /// The address of its first byte in memory.
+    /// The virtual address of the first byte.
     pub start: u64,
-    /// The same as a physical address.
+    /// The physical address of the first byte.
     pub physical: u64,
-    /// Bytes that the file has of it.
+    /// Bytes of the segment that the file contains.
     pub stored: u64,
-    /// Bytes that it has in memory.
+    /// Bytes of the segment in memory.
     pub size: u64,
 }
 
 impl ProgramHeader {
-    /// `PT_LOAD`: it is loaded.
+    /// `PT_LOAD`: a segment of memory.
     pub const LOAD: u32 = 1;
     /// `PT_NOTE`: notes.
     pub const NOTE: u32 = 4;
-    /// `PT_GNU_RELRO`: what is read-only once the program has started.
+    /// `PT_GNU_RELRO`: memory that is read-only after relocation.
     pub const RELRO: u32 = 0x6474_e552;
 
-    /// Bytes of one.
+    /// Returns the size of a program header in bytes.
     pub const fn bytes(form: ElfForm) -> u16 {
         if form.is_64 { 56 } else { 32 }
     }
 
-    /// Decodes one; `None` if it is cut short.
+    /// Decodes a program header; `None` if it is truncated.
     pub fn parse(form: ElfForm, bytes: &[u8]) -> Option<Self> {
         let word = |at| form.word(bytes, at);
         let (flags, [offset, start, physical, stored, size]) =

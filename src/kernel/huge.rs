@@ -30,14 +30,14 @@ worded! {
 }
 
 impl HugeChoice {
-    /// The word in brackets: `always [madvise] never`.
+    /// Parses the word in brackets: `always [madvise] never`.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let in_brackets = |word: &[u8]| Some(text::lossy(word.strip_prefix(b"[")?.strip_suffix(b"]")?));
         Self::from_word(&text::fields(text.trim_ascii_end()).find_map(in_brackets)?)
     }
 }
 
-/// How many free blocks there are of each order, in all zones.
+/// The number of free blocks of each order, in all zones.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FreeBlocks(Vec<u64>);
 
@@ -59,7 +59,7 @@ impl FreeBlocks {
         Ok(FreeBlocks(all))
     }
 
-    /// How many blocks of `order` can be had without moving a page: a larger block is several of them.
+    /// Returns how many blocks of `order` can be allocated without moving a page, including parts of larger blocks.
     pub fn of_order(&self, order: u8) -> u64 {
         let larger = self.0.iter().enumerate().skip(order.into());
         larger.fold(0, |sum, (of, count)| {

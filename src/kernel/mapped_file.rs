@@ -1,5 +1,4 @@
-//! What is behind a mapping or a file descriptor: what `stat` and `statfs` have of the file, which nothing has to be
-//! opened for.
+//! The file of a mapping or a file descriptor, by `stat` and `statfs`. Neither has to open the file.
 
 use super::Device;
 use super::mounts::MemoryFiles;
@@ -10,7 +9,7 @@ use super::mounts::MemoryFiles;
 pub enum FileType {
     /// A regular file.
     Regular,
-    /// A block device: its pages are in a page cache, as those of a file.
+    /// A block device: its pages are in the page cache, like those of a file.
     BlockDevice,
     /// A character device: its driver decides what is mapped.
     CharacterDevice,
@@ -18,50 +17,49 @@ pub enum FileType {
     Other,
 }
 
-/// How full a file system is.
+/// How full a filesystem is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FilesystemRoom {
-    /// All its bytes.
+    /// The size of the filesystem in bytes.
     pub bytes: u64,
-    /// The free bytes, with those kept for root.
+    /// Free bytes, including those reserved for root.
     pub free: u64,
-    /// The free bytes that any user may take.
+    /// Free bytes that any user may allocate.
     pub available: u64,
-    /// Bytes of a block.
+    /// The size of a block in bytes.
     pub block: u64,
-    /// Whether it is in memory (tmpfs, hugetlbfs): its numbers are exact.
+    /// Whether the filesystem is in memory (tmpfs, hugetlbfs), so that its numbers are exact.
     pub is_memory: bool,
 }
 
 /// The file behind a mapping or a file descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MappedFile {
-    /// The device of its file system, and its inode there, if that was asked for.
+    /// The device of the filesystem and the inode of the file, if they were requested.
     pub identity: Option<(Device, u64)>,
-    /// Number of directories that have it. A memfd is in none.
+    /// The number of directory entries. A memfd has none.
     pub links: u64,
-    /// Its type.
+    /// The type of the file.
     pub file_type: FileType,
-    /// The device that it stands for, if it is one.
+    /// The device number of a device file.
     pub device: Device,
-    /// Its size in bytes. That of a device is 0.
+    /// The size of the file in bytes; 0 for a device.
     pub bytes: u64,
-    /// Bytes that are allocated for it. Of files in memory: those of all its pages, in swap too.
+    /// Bytes allocated for the file. For a file in memory: those of all its pages, including swapped ones.
     pub allocated: u64,
-    /// The type of its file system (`f_type` of statfs, include/uapi/linux/magic.h).
+    /// The type of the filesystem (`f_type` of statfs, include/uapi/linux/magic.h).
     pub filesystem: u64,
-    /// How full its file system is; `None` where that has no limit (memfds, System V segments, secret memory).
+    /// How full the filesystem is; `None` if it has no limit (memfds, System V segments, secret memory).
     pub room: Option<FilesystemRoom>,
 }
 
 impl MappedFile {
-    /// The number of words that it is read from.
+    /// The number of words that a probe has for a file.
     pub const WORDS: usize = 14;
 
-    /// Decodes the words of a probe: mode, major and minor number of the device, size, type of the file system, bytes
-    /// of its blocks, its blocks, the free ones, those that any user may take; major and minor number of the device
-    /// that it is on, its inode, its blocks of 512 bytes, its links. `None` if there are fewer than nine: captures may
-    /// lack the others.
+    /// Decodes the words of a probe: mode, major and minor number of a device file, size, type of the filesystem, its
+    /// block size, blocks, free blocks and available blocks; major and minor number of the filesystem's device, inode,
+    /// allocated blocks of 512 bytes, links. `None` if there are fewer than nine words: captures may lack the others.
     pub fn from_words(words: &[u64]) -> Option<MappedFile> {
         let (&[mode, major, minor, bytes, filesystem, block, blocks, free, available], rest) =
             words.split_first_chunk()?;
@@ -73,7 +71,7 @@ impl MappedFile {
         };
         let number = |word: u64| u32::try_from(word).unwrap_or(u32::MAX);
         let in_bytes = |blocks: u64| blocks.saturating_mul(block);
-        // Where nothing is counted (simple_statfs in fs/libfs.c, and a tmpfs without a limit) all numbers are 0.
+        // Filesystems without counts (simple_statfs in fs/libfs.c, and a tmpfs without a limit) have 0 in all fields.
         let room = (blocks > 0).then(|| FilesystemRoom {
             bytes: in_bytes(blocks),
             free: in_bytes(free),
@@ -92,7 +90,7 @@ impl MappedFile {
         Some(MappedFile { identity, links, file_type, device, bytes, allocated, filesystem, room })
     }
 
-    /// The kind of memory that it is in, by its file system alone; `None` if that is none of memory.
+    /// Returns the kind of memory that holds the file, by the filesystem alone; `None` if it is not one in memory.
     pub fn memory_files(&self) -> Option<MemoryFiles> {
         match self.filesystem {
             TMPFS => Some(MemoryFiles::Shared),
@@ -101,21 +99,22 @@ impl MappedFile {
         }
     }
 
-    /// Whether it is memory of memfd_secret(2).
+    /// Returns whether the file is memory of memfd_secret(2).
     pub fn is_secret(&self) -> bool {
         self.filesystem == SECRETMEM
     }
 
-    /// Whether it is a buffer that drivers share (dma-buf).
+    /// Returns whether the file is a buffer that drivers share (dma-buf).
     pub fn is_dma_buffer(&self) -> bool {
         self.filesystem == DMA_BUF
     }
 }
 
-/// Bytes of a block of `st_blocks`.
+/// The unit of `st_blocks` in bytes.
 const STAT_BLOCK: u64 = 512;
 
-/// `TMPFS_MAGIC` (include/uapi/linux/magic.h): memfd, System V and shared anonymous memory are files of it too.
+/// `TMPFS_MAGIC` (include/uapi/linux/magic.h): also the filesystem of memfds, System V segments and shared anonymous
+/// memory.
 pub const TMPFS: u64 = 0x0102_1994;
 /// `HUGETLBFS_MAGIC`
 pub const HUGETLBFS: u64 = 0x9584_58f6;
@@ -123,8 +122,8 @@ pub const HUGETLBFS: u64 = 0x9584_58f6;
 pub const SECRETMEM: u64 = 0x5345_434d;
 /// `OVERLAYFS_SUPER_MAGIC`
 pub const OVERLAYFS: u64 = 0x794c_7630;
-/// File systems that give `stat` other numbers than `maps`: overlayfs, `BTRFS_SUPER_MAGIC`, `BCACHEFS_STATFS_MAGIC`,
-/// `CEPH_SUPER_MAGIC`.
+/// Filesystems for which `stat` and `maps` show different device numbers: overlayfs, `BTRFS_SUPER_MAGIC`,
+/// `BCACHEFS_STATFS_MAGIC`, `CEPH_SUPER_MAGIC`.
 pub const OTHER_NUMBERS: [u64; 4] = [OVERLAYFS, 0x9123_683e, 0xca45_1a4e, 0x00c3_6400];
 /// `DMA_BUF_MAGIC`
 const DMA_BUF: u64 = 0x444d_4142;

@@ -4,10 +4,10 @@ use super::text::{self, BadLine};
 use super::{AddressRange, Name, VirtualAddress};
 use std::fmt;
 
-/// How the kernel marks the path of a file that is deleted.
+/// The suffix by which the kernel marks the path of a deleted file.
 pub const DELETED: &[u8] = b" (deleted)";
 
-/// How the names of System V segments begin (newseg in ipc/shm.c).
+/// The prefix of the names of System V segments (newseg in ipc/shm.c).
 pub const SEGMENT: &[u8] = b"/SYSV";
 
 /// Bytes of the shortest lines that the kernel writes for 64-bit addresses.
@@ -20,19 +20,19 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Region>, BadLine> {
     Ok(regions.regions)
 }
 
-/// The file decoded piece by piece.
+/// Decodes `maps` piece by piece.
 ///
-/// The kernel writes it in pieces, and regions may merge or grow between two of them. Addresses that an earlier line
-/// covers are cut off a later one, so that regions never overlap.
+/// The kernel writes the file in pieces, and regions may merge or grow between two of them. Addresses that an earlier
+/// line covers are cut off a later region, so that regions never overlap.
 #[derive(Default, Debug)]
 pub struct RegionDecoder {
-    /// In address order.
+    /// The regions decoded so far, in address order.
     pub regions: Vec<Region>,
     lines: usize,
 }
 
 impl RegionDecoder {
-    /// Decodes the next lines, which are whole.
+    /// Decodes further lines. The last of them must be complete.
     pub fn read(&mut self, lines: &[u8]) -> Result<(), BadLine> {
         self.regions.reserve(lines.len() / SHORT_LINE + 1);
         for line in text::lines_from(self.lines, lines) {
@@ -47,18 +47,18 @@ impl RegionDecoder {
     }
 }
 
-/// The first address of the region of a line.
+/// Returns the first address of a line, which is that of its region.
 pub fn start_of_line(line: &[u8]) -> Option<VirtualAddress> {
     let (start, _) = text::hexadecimal_before(b'-', line)?;
     Some(VirtualAddress::new(start))
 }
 
-/// One line: `start-end perms offset major:minor inode`, blanks, and a name that may hold anything but a newline.
+/// Decodes one line: `start-end perms offset major:minor inode`, spaces, and a name of any bytes but newlines.
 pub(super) fn region(line: &[u8]) -> Option<Region> {
     region_after(None, line)
 }
 
-/// The same. The region shares the name of the one `before`, if that is equal, as it very often is.
+/// Decodes one line. A name equal to that of the region `before`, as names often are, shares its bytes.
 fn region_after(before: Option<&Name>, line: &[u8]) -> Option<Region> {
     let (start, rest) = text::hexadecimal_before(b'-', line)?;
     let (end, rest) = text::hexadecimal_before(b' ', rest)?;
@@ -67,7 +67,7 @@ fn region_after(before: Option<&Name>, line: &[u8]) -> Option<Region> {
     let (major, rest) = text::hexadecimal_before(b':', rest)?;
     let (minor, rest) = text::hexadecimal_before(b' ', rest)?;
     let (inode, rest) = text::split_once(rest, b' ').unwrap_or((rest, b""));
-    // The name begins with a slash, a bracket or a letter, and is padded with blanks from the left.
+    // The name begins with a slash, a bracket or a letter, after spaces that align it.
     let unescaped = text::unescape_newline(rest.trim_ascii_start());
     let (path, deleted) = split_mark(&unescaped);
     let same = before.filter(|before| before.as_bytes() == path);
@@ -95,10 +95,10 @@ fn parse_permissions(text: &[u8]) -> Option<Permissions> {
     })
 }
 
-/// Takes the kernel's mark for deleted files off the path of a file.
+/// Splits the kernel's mark for deleted files off the path of a file.
 ///
-/// A name may really end so; only a look at the file can tell. Bracketed names are never marked. The inode does not
-/// tell: that of the first System V segment is 0.
+/// A file name may end with the same words: only the file shows which it is. Bracketed names are never marked. The
+/// inode does not decide either: that of the first System V segment is 0.
 pub fn name(bytes: &[u8]) -> (Name, bool) {
     let (path, deleted) = split_mark(bytes);
     (Name::copied(path), deleted)
@@ -111,7 +111,7 @@ fn split_mark(bytes: &[u8]) -> (&[u8], bool) {
     }
 }
 
-/// The part of `region` at or above `covered`.
+/// Returns the part of `region` at or above `covered`.
 fn part_above(region: Region, covered: VirtualAddress) -> Option<Region> {
     if region.range.start() >= covered {
         return Some(region);
@@ -136,14 +136,14 @@ pub struct Permissions {
     pub execute: bool,
     /// `s` (shared); otherwise `p`, private: copied on write.
     pub shared: bool,
-    /// Whether it is unknown which of the two: core files have only the other three letters.
+    /// Whether `shared` is unknown: core files have only the other three letters.
     pub sharing_unknown: bool,
-    /// Whether all four are unknown: a core file may have none of them.
+    /// Whether all four letters are unknown: a core file may have none of them.
     pub is_unknown: bool,
 }
 
 impl Permissions {
-    /// The four letters.
+    /// Returns the letters as `maps` prints them, with `?` for an unknown one.
     pub const fn letters(self) -> &'static str {
         if self.is_unknown {
             return "????";
@@ -176,12 +176,12 @@ impl Permissions {
         }
     }
 
-    /// Whether it is shared, if that is known.
+    /// Returns whether the region is shared, if that is known.
     pub fn sharing(self) -> Option<bool> {
         (!self.sharing_unknown).then_some(self.shared)
     }
 
-    /// One of the other three, if they are known.
+    /// Returns the right that `of` selects (read, write or execute), if the rights are known.
     pub fn right(self, of: fn(Permissions) -> bool) -> Option<bool> {
         (!self.is_unknown).then(|| of(self))
     }
@@ -208,7 +208,8 @@ impl fmt::Display for Device {
     }
 }
 
-/// Whether the kernel calls memory so that never had a directory entry. A file may have such a path too.
+/// Returns whether a path is one that the kernel gives to memory without a directory entry. A file may have such a path
+/// too.
 pub fn is_of_kernel(name: &[u8]) -> bool {
     let begins = |prefix: &&[u8]| name.starts_with(prefix);
     let named: [&[u8]; 2] = [b"/memfd:", SEGMENT];
@@ -219,25 +220,26 @@ pub fn is_of_kernel(name: &[u8]) -> bool {
 /// One mapped region of the target (a VMA).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Region {
-    /// The addresses it covers.
+    /// The addresses that the region covers.
     pub range: AddressRange,
-    /// Its access rights.
+    /// The access rights of the region.
     pub permissions: Permissions,
-    /// Where in the file its first byte lies, in bytes. For `/dev/mem` the physical address.
+    /// The offset of the first byte in the mapped file, in bytes. For `/dev/mem` it is the physical address.
     pub offset: u64,
-    /// The filesystem of the file behind it.
+    /// The filesystem of the mapped file.
     pub device: Device,
-    /// The inode of the file behind it; 0 when there is none.
+    /// The inode of the mapped file; 0 if there is none.
     pub inode: u64,
-    /// What it is called: a path, a word in brackets, or nothing for plain anonymous memory. A newline is a newline.
+    /// The path of the mapped file, a word in brackets, or nothing for plain anonymous memory. `\012` is decoded to a
+    /// newline.
     pub name: Name,
     /// Whether the kernel marks the file as deleted (the mark is not part of `name`).
     pub deleted: bool,
 }
 
 impl Region {
-    /// The names that users may write for it: its whole name, or the part after the last slash. Words in brackets are
-    /// the kernel's: a file `[heap]` has only its path.
+    /// Returns the names that a user may write for the region: the whole name, and the part after the last slash. Words
+    /// in brackets are the kernel's, so a file `[heap]` has only its path.
     pub fn names(&self) -> impl Iterator<Item = Name> + use<> {
         let tail = self.name.file_name();
         let bytes = tail.as_bytes();
@@ -245,36 +247,36 @@ impl Region {
         [self.name.clone()].into_iter().chain((!is_bracketed).then_some(tail))
     }
 
-    /// Whether it is memory that never had a directory entry. The kernel still gives it a path, marked as deleted:
-    /// shared anonymous memory (shmem_zero_setup in mm/shmem.c), memfd_create(2), System V segments, memfd_secret(2),
-    /// MAP_HUGETLB.
+    /// Returns whether the region is memory that never had a directory entry. The kernel still gives it a path, marked
+    /// as deleted: shared anonymous memory (shmem_zero_setup in mm/shmem.c), memfd_create(2), System V segments,
+    /// memfd_secret(2), MAP_HUGETLB.
     pub fn is_without_path(&self) -> bool {
         self.deleted && is_of_kernel(self.name.as_bytes())
     }
 
-    /// The number of what it maps, if its name is a label that other objects may have too: the inode, or the number of
-    /// a System V segment.
+    /// Returns the number of the mapped object, if other objects may have the same name: the inode, or the number of a
+    /// System V segment.
     pub fn object_number(&self) -> Option<u64> {
-        // Device 0 has no file: the numbers of a core are made up.
+        // Device 0 has no files: the inode numbers of a core file are made up.
         (self.is_without_path() && self.device != Device::default()).then_some(self.inode)
     }
 
-    /// Whether it maps a System V segment: its inode is the number of that, from 0 on.
+    /// Returns whether the region maps a System V segment. Its inode is the number of the segment, which may be 0.
     pub fn is_segment(&self) -> bool {
         self.deleted && self.name.as_bytes().starts_with(SEGMENT)
     }
 
-    /// Whether it maps a file that was deleted.
+    /// Returns whether the region maps a file that was deleted.
     pub fn is_deleted_file(&self) -> bool {
         self.deleted && !self.is_without_path()
     }
 
-    /// Where `address` would lie in a file that the region maps.
+    /// Returns the file offset of `address`, for a region that maps a file.
     pub(crate) fn offset_of(&self, address: VirtualAddress) -> u64 {
         self.offset.wrapping_add(address.get().wrapping_sub(self.range.start().get()))
     }
 
-    /// The offset of `address` in the region's file; `None` outside of the region or without a file.
+    /// Returns the offset of `address` in the region's file; `None` outside of the region or without a file.
     pub fn file_offset(&self, address: VirtualAddress) -> Option<u64> {
         let inside = self.inode != 0 && self.range.contains(address);
         inside.then(|| address.get() - self.range.start().get()).and_then(|into| self.offset.checked_add(into))

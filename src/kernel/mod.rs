@@ -1,4 +1,4 @@
-//! Bytes into types: the kernel's page interfaces, decoded. Pure; no I/O.
+//! Decodes the kernel's interfaces for pages and processes: bytes to types, without I/O.
 
 pub mod address;
 #[doc(hidden)]

@@ -1,10 +1,10 @@
-//! `/proc/PID/mountinfo`: which filesystem is where, and which device number it has; and the leases in `/proc/locks`:
-//! the holder of one is sent a signal when another program opens the file.
+//! Mounts (`/proc/PID/mountinfo`): where each filesystem is, and its device number. Leases (`/proc/locks`): the holder
+//! of a lease gets a signal when another program opens the file.
 
 use super::text::{self, BadLine};
 use super::{Device, Name};
 
-/// Files whose contents are in no filesystem of a disk.
+/// The kinds of files whose contents are not on a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum MemoryFiles {
@@ -12,11 +12,11 @@ pub enum MemoryFiles {
     Shared,
     /// Pages of the hugetlb pool.
     Hugetlb,
-    /// The kernel makes the contents: what can be mapped there is its own memory, or that of a driver.
+    /// Contents that the kernel makes: what can be mapped is memory of the kernel or of a driver.
     Generated,
 }
 
-/// Where the files with one device number are.
+/// The storage of the files with one device number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum FilesOn {
@@ -24,7 +24,7 @@ pub enum FilesOn {
     Memory(MemoryFiles),
     /// On a disk or a server.
     Storage,
-    /// No mounted file system has this number, or none that can be seen.
+    /// No mounted filesystem with this number is visible.
     NoMount,
 }
 
@@ -39,7 +39,7 @@ pub enum Controller {
 }
 
 impl Controller {
-    /// Its name in options and in `/proc/PID/cgroup`.
+    /// Returns the name of the controller in mount options and in `/proc/PID/cgroup`.
     pub const fn name(self) -> &'static str {
         match self {
             Controller::Memory => "memory",
@@ -52,27 +52,28 @@ impl Controller {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Mount {
-    /// Its number, as `mnt_id` of fdinfo gives it.
+    /// The number of the mount, as `mnt_id` of fdinfo gives it.
     pub id: u32,
-    /// `st_dev` of the files on it (btrfs and overlayfs give others).
+    /// `st_dev` of the files on the mount (btrfs and overlayfs give others).
     pub device: Device,
     /// The directory of the filesystem that is mounted: `/` unless only a part of it is.
     pub root: Name,
-    /// Where it is mounted.
+    /// The directory at which the filesystem is mounted.
     pub point: Name,
-    /// `ext4`, `tmpfs` …
+    /// The type of the filesystem: `ext4`, `tmpfs` …
     pub filesystem: String,
     /// Options of the filesystem, with commas between them.
     pub options: String,
 }
 
 impl Mount {
-    /// Where its files are.
+    /// Returns where the files of the mount are stored.
     pub fn files(&self) -> FilesOn {
         self.memory_files().map_or(FilesOn::Storage, FilesOn::Memory)
     }
 
-    /// The kind of memory that its files are in, if they are only in memory. devtmpfs is tmpfs by another name.
+    /// Returns the kind of memory that holds the files of the mount, if they are only in memory. devtmpfs is tmpfs by
+    /// another name.
     pub fn memory_files(&self) -> Option<MemoryFiles> {
         match &*self.filesystem {
             "tmpfs" | "devtmpfs" => Some(MemoryFiles::Shared),
@@ -85,7 +86,7 @@ impl Mount {
         }
     }
 
-    /// Whether its options are those of tmpfs. The filesystem of an initramfs, `rootfs`, is tmpfs or ramfs
+    /// Returns whether the options are those of tmpfs. The filesystem of an initramfs, `rootfs`, is tmpfs or ramfs
     /// (rootfs_init_fs_context in init/do_mounts.c), and ramfs has only `mode`. The kernel prints the size unless it is
     /// half of the memory (shmem_show_options in mm/shmem.c): that of rootfs was computed before boot memory was freed.
     fn has_options_of_tmpfs(&self) -> bool {
@@ -93,7 +94,7 @@ impl Mount {
         options.any(|name| matches!(name, Some("size" | "nr_inodes" | "inode64" | "inode32" | "huge")))
     }
 
-    /// Whether another program or machine answers for its files, which may not answer at all.
+    /// Returns whether another program or machine serves the files, so that a request may never return.
     pub fn is_served(&self) -> bool {
         let kind = self.filesystem.split('.').next();
         kind.is_some_and(|kind| SERVED.contains(&kind))
@@ -104,8 +105,8 @@ impl Mount {
         self.options.split(',').find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
     }
 
-    /// Of a mounted hierarchy of cgroups: the path below the mount of its group in `/proc/PID/cgroup`, which has a line
-    /// for each hierarchy.
+    /// Returns the path below this mount of the group in `/proc/PID/cgroup`, which has a line for each hierarchy. The
+    /// mount must be one of a cgroup hierarchy.
     pub fn group_in(&self, text: &[u8], controller: Controller) -> Option<Vec<u8>> {
         let path = groups(text).find_map(|(controllers, path)| {
             let is_this = match self.filesystem.as_bytes() {
@@ -123,26 +124,25 @@ impl Mount {
         Some(below.strip_suffix(b"/").unwrap_or(below).to_vec())
     }
 
-    /// Whether it is a hierarchy of cgroup v1 with this controller.
+    /// Returns whether this is the mount of a cgroup v1 hierarchy with this controller.
     fn is_first_with(&self, controller: Controller) -> bool {
         self.filesystem == "cgroup" && has_controller(self.options.as_bytes(), controller)
     }
 }
 
-/// The hierarchy whose groups a controller charges. It is in one hierarchy only: in one of cgroup v1, or otherwise in
-/// that of cgroup v2.
+/// Returns the hierarchy that a controller uses: one of cgroup v1, or otherwise that of cgroup v2.
 pub fn hierarchy(mounts: &[Mount], controller: Controller) -> Option<&Mount> {
     let first = mounts.iter().find(|mount| mount.is_first_with(controller));
     first.or_else(|| mounts.iter().find(|mount| mount.filesystem == "cgroup2"))
 }
 
-/// Whether a hierarchy of cgroup v1 has a controller, by `/proc/PID/cgroup`, which lists hierarchies that are not
-/// mounted here too.
+/// Returns whether a cgroup v1 hierarchy has the controller, by `/proc/PID/cgroup`. That file also lists hierarchies
+/// that are not mounted here.
 pub fn is_in_first_version(text: &[u8], controller: Controller) -> bool {
     groups(text).any(|(controllers, _)| has_controller(controllers, controller))
 }
 
-/// The lines of `/proc/PID/cgroup`: controllers with commas between them, and a path.
+/// Returns the lines of `/proc/PID/cgroup`: controllers with commas between them, and a path.
 fn groups(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     text.split(|&byte| byte == b'\n').filter_map(|line| {
         let mut parts = line.splitn(3, |&byte| byte == b':').skip(1);
@@ -166,7 +166,7 @@ fn mount(line: &[u8]) -> Option<Mount> {
     let (major, minor) = text::split_once(fields.next()?, b':')?;
     let path = |field| Name::new(text::unescape_octal(field));
     let (root, point) = (path(fields.next()?), path(fields.next()?));
-    // Any number of tags may stand before the dash.
+    // Any number of tags may precede the dash.
     let mut rest = fields.skip(1).skip_while(|field| *field != b"-");
     // The source, between the type and the options, may be empty.
     let (filesystem, options) = (rest.nth(1)?, rest.last().unwrap_or_default());
@@ -180,7 +180,7 @@ fn mount(line: &[u8]) -> Option<Mount> {
     })
 }
 
-/// Types of file systems with a server, as mountinfo names them. FUSE has subtypes (`fuse.sshfs`).
+/// Types of filesystems with a server, as mountinfo names them. FUSE has subtypes (`fuse.sshfs`).
 const SERVED: [&str; 14] = [
     "fuse", "fuseblk", "virtiofs", "nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "afs", "coda", "lustre", "gfs2",
     "ocfs2",
@@ -189,7 +189,7 @@ const SERVED: [&str; 14] = [
 /// A lease that opening the file for reading would break.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lease {
-    /// The process that took it; 0 if the kernel does not name it.
+    /// The process id of the holder; 0 if the kernel does not show it.
     pub holder: u32,
     /// The inode number of the file.
     pub inode: u64,
@@ -204,11 +204,11 @@ impl Lease {
     }
 }
 
-/// The lease in each line, if it is one that a reader breaks. A line that is not understood (a blocked lock, a kind
-/// that a later kernel adds) is no lease.
+/// Returns for each line the lease, if opening the file for reading would break it. A line that is not understood (a
+/// blocked lock, a kind that a later kernel adds) is no lease.
 ///
-/// A lease for reading (`F_RDLCK`) conflicts only with writers. One that is being broken (`BREAKING`) is listed under
-/// the type that it will have, and its file cannot be opened yet.
+/// A lease for reading (`F_RDLCK`) conflicts only with writers. A lease that is being broken (`BREAKING`) is listed
+/// under the type that it will have, and its file cannot be opened yet.
 pub fn leases(bytes: &[u8]) -> impl Iterator<Item = Option<Lease>> {
     text::lines(bytes).map(|line| lease(line.fields()))
 }
@@ -221,7 +221,7 @@ fn lease<'a>(mut fields: impl Iterator<Item = &'a [u8]>) -> Option<Lease> {
     if !is_lease || (standing, access) == (b"ACTIVE", b"READ") {
         return None;
     }
-    // -1 stands for a holder on another machine.
+    // The kernel prints -1 for a holder on another machine.
     let holder = text::decimal(fields.next()?).unwrap_or(0);
     let inode = fields.next()?.rsplit(|&byte| byte == b':').next()?;
     Some(Lease { holder, inode: text::decimal(inode)? })

@@ -8,7 +8,7 @@ use super::text;
 pub struct NodeList(Vec<(u32, u32)>);
 
 impl NodeList {
-    /// Decodes a list; `None` if it is none.
+    /// Decodes a list; `None` if the text is not one.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.trim_ascii();
         let parts = bytes.split(|&byte| byte == b',').filter(|_| !bytes.is_empty());
@@ -19,7 +19,7 @@ impl NodeList {
         ranges.collect::<Option<_>>().map(NodeList)
     }
 
-    /// Whether it has this node.
+    /// Returns whether the list contains `node`.
     pub fn contains(&self, node: u32) -> bool {
         self.0.iter().any(|&(first, last)| (first..=last).contains(&node))
     }
@@ -28,14 +28,14 @@ impl NodeList {
 /// The nodes that a policy limits memory to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PolicyNodes {
-    /// Any that the process may use: other policies only prefer some.
+    /// Any node that the process may use: such policies only prefer some nodes.
     Any,
-    /// Only these (MPOL_BIND).
+    /// Only these nodes (MPOL_BIND).
     Only(NodeList),
 }
 
-/// The policy of the region that begins at `start`, by numa_maps; `None` if it is not listed, or not understood. The
-/// nodes of a relative policy are counted among those that the process may use.
+/// Returns the memory policy of the region that begins at `start`, by numa_maps; `None` if the region is not listed, or
+/// the policy is not understood. The nodes of a relative policy are relative to those that the process may use.
 pub fn policy(bytes: &[u8], start: VirtualAddress) -> Option<PolicyNodes> {
     let (_, policy) = policies(bytes).find(|&(at, _)| at == start)?;
     let Some(bound) = policy.strip_prefix(b"bind") else {
@@ -45,9 +45,9 @@ pub fn policy(bytes: &[u8], start: VirtualAddress) -> Option<PolicyNodes> {
     NodeList::parse(nodes).map(PolicyNodes::Only)
 }
 
-/// The first address of each region and its policy, by numa_maps.
+/// Returns the first address of each region and its policy, by numa_maps.
 ///
-/// A line begins with them: `7f0000000000 bind=static:0-1 anon=3 …` (`mpol_to_str` in mm/mempolicy.c).
+/// They are the first two words of a line: `7f0000000000 bind=static:0-1 anon=3 …` (`mpol_to_str` in mm/mempolicy.c).
 pub(crate) fn policies(bytes: &[u8]) -> impl Iterator<Item = (VirtualAddress, &[u8])> {
     text::lines(bytes).filter_map(|line| {
         let mut fields = text::fields(line.bytes);

@@ -1,5 +1,5 @@
-//! One 64-bit entry of `/proc/PID/pagemap`, and the words for what a page is: the same everywhere, in text, JSON and
-//! filters.
+//! One 64-bit entry of `/proc/PID/pagemap`, and the words for states and kinds of pages. Text, JSON and filters use the
+//! same words.
 
 use super::FrameNumber;
 use super::words::worded;
@@ -102,14 +102,14 @@ pub struct PageMapEntry(u64);
 /// A swap area and a slot in it, or one of the kernel's pseudo swap types.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SwapEntry {
-    /// Which swap area, in the kernel's own numbering (0 to 31).
+    /// The number of the swap area, as the kernel counts (0 to 31).
     pub kind: u8,
     /// The page slot in that area; for pseudo types a frame number or marker bits.
     pub offset: u64,
 }
 
 impl SwapEntry {
-    /// The slot that is so many further.
+    /// Returns the slot `slots` after this one.
     pub fn nth(self, slots: u64) -> SwapEntry {
         SwapEntry { offset: self.offset.saturating_add(slots), ..self }
     }
@@ -118,11 +118,11 @@ impl SwapEntry {
 /// One bit of an entry, apart from the frame number or swap entry in bits 0 to 54.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EntryBit {
-    /// 55 to 63.
+    /// The number of the bit, 55 to 63.
     pub number: u32,
-    /// What it is called.
+    /// The name of the bit.
     pub name: &'static str,
-    /// What it says when it is set.
+    /// The meaning of the bit when it is set.
     pub meaning: &'static str,
 }
 
@@ -150,18 +150,18 @@ impl PageMapEntry {
     /// A present page of which nothing else is known: its frame counts as hidden.
     pub const PRESENT: Self = Self(1 << 63);
 
-    /// From the eight bytes, already in this machine's order.
+    /// Wraps the eight bytes of an entry, already in the byte order of this machine.
     pub const fn new(raw: u64) -> Self {
         Self(raw)
     }
-    /// All 64 bits.
+    /// Returns all 64 bits.
     pub const fn raw(self) -> u64 {
         self.0
     }
     const fn bit(self, bit: u32) -> bool {
         self.0 >> bit & 1 == 1
     }
-    /// The bits above the frame number, at their places; the others are 0.
+    /// Returns the bits above the frame number at their places; the others are 0.
     pub const fn bits(self) -> u64 {
         self.0 >> Self::FRAME_BITS << Self::FRAME_BITS
     }
@@ -193,7 +193,7 @@ impl PageMapEntry {
     pub const fn is_exclusive(self) -> bool {
         self.bit(56)
     }
-    /// The same with bit 56 as given.
+    /// Returns the entry with bit 56 set or clear.
     #[must_use]
     pub const fn with_exclusive(self, is_exclusive: bool) -> Self {
         Self(self.0 & !(1 << 56) | (is_exclusive as u64) << 56)
@@ -203,11 +203,11 @@ impl PageMapEntry {
     pub const fn is_soft_dirty(self) -> bool {
         self.bit(55) && !self.is_empty()
     }
-    /// Whether nothing is there. Kernels that track soft-dirty pages set bit 55 on holes too.
+    /// Returns whether the entry is empty. Kernels that track soft-dirty pages set bit 55 of empty entries too.
     pub const fn is_empty(self) -> bool {
         self.without_soft_dirty().0 == 0
     }
-    /// The same with bit 55 clear.
+    /// Returns the entry with bit 55 clear.
     #[must_use]
     pub const fn without_soft_dirty(self) -> Self {
         Self(self.0 & !(1 << 55))
@@ -226,8 +226,8 @@ impl PageMapEntry {
     pub fn is_frame_hidden(self) -> bool {
         self.is_present() && self.frame().is_none()
     }
-    /// Whether type and offset of a non-present entry are hidden: both are 0 for an opener without CAP_SYS_ADMIN. The
-    /// first slot of an area holds its header, so no page is ever really there.
+    /// Returns whether type and offset of a non-present entry are hidden: both are 0 for an opener without
+    /// CAP_SYS_ADMIN. The first slot of an area holds its header, so that no page is ever at (0, 0).
     pub fn is_swap_hidden(self) -> bool {
         self.swap().is_some_and(|swap| (swap.kind, swap.offset) == (0, 0))
     }

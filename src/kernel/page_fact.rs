@@ -1,47 +1,46 @@
-//! The facts about a page, one row each: the word that asks for it, and how the language may use it. Parser,
-//! completion, help, `where` and `by` read this table. What a fact needs and what its value is stands in
-//! `inspect::fact`.
+//! A table of the facts about a page: the word of each, and how the language uses it. Parser, completion, help, `where`
+//! and `by` read this table. `inspect::fact` computes the values and lists what each needs.
 
 use super::page_flags::FLAGS;
 use super::{Kind, PageFlags, State};
 
-/// What the value of a word is: it decides how a filter uses the word.
+/// The type of a word's value, which decides how a filter uses the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueType {
-    /// Stands alone: `dirty`.
+    /// Used alone: `dirty`.
     Boolean,
-    /// Is compared with numbers: `mapcount > 1`.
+    /// Compared with numbers: `mapcount > 1`.
     Integer,
-    /// Is compared with `==` and `!=` to "text".
+    /// Compared with `==` and `!=` to "text".
     Text,
-    /// Is compared with `==` and `!=` to some of the boolean words: `state == swapped`.
+    /// Compared with `==` and `!=` to some of the boolean words: `state == swapped`.
     Word,
-    /// Is asked for one of its members: `flags(dirty)`.
+    /// Tested for one of its members: `flags(dirty)`.
     Set,
 }
 
-/// A row of the table.
+/// A fact about pages: a row of the table.
 #[derive(Debug)]
 pub struct FactWords {
-    /// The word that asks for it.
+    /// The word for the fact in filters and `by`.
     pub word: &'static str,
-    /// Words that are accepted in its place: its name in JSON, the title of a column that shows it, and others.
+    /// Other accepted words: its name in JSON, the title of a column that shows it, and others.
     pub accepted: &'static [&'static str],
-    /// The name of its field in JSON, which is one of these words; empty where no record has one.
+    /// The name of its field in JSON, which is one of these words; empty if no record has one.
     pub json: &'static str,
-    /// What it holds.
+    /// The type of its value.
     pub value_type: ValueType,
-    /// Whether pages can be grouped by it.
+    /// Whether pages can be grouped by the fact.
     pub is_key: bool,
-    /// Whether frames without a process have it.
+    /// Whether frames without a process have the fact.
     pub is_of_frames: bool,
-    /// Whether changes between two samples have it.
+    /// Whether changes between two samples have the fact.
     pub is_of_changes: bool,
-    /// Whether its values may be long: they stand last in rows.
+    /// Whether its values may be long: they are the last column of a row.
     pub is_long: bool,
-    /// What has to be readable, as the help names it; empty if nothing.
+    /// The data that it needs, as the help names them; empty if none.
     pub need: &'static str,
-    /// Its meaning.
+    /// The meaning of the fact.
     pub about: &'static str,
 }
 
@@ -66,17 +65,17 @@ macro_rules! page_facts {
         $fact:ident = $word:literal, $json:literal, $type:ident, $key:ident, $frames:ident, $changes:ident, $need:literal
             $(, accepted $($accepted:literal)+)? $(, may_be $long:ident)?;
     )*) => {
-        /// Something that is known, or not known, of a page or a frame.
+        /// A fact about a page or a frame, known or unknown.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum PageFact {
             $($(#[doc = $about])* $fact,)*
         }
 
         impl PageFact {
-            /// Every one, in the order of the table.
+            /// All facts, in the order of the table.
             pub const ALL: &'static [PageFact] = &[$(PageFact::$fact),*];
 
-            /// Its row.
+            /// Returns the row of the fact.
             pub const fn row(self) -> &'static FactWords {
                 match self {
                     $(PageFact::$fact => const { &FactWords {
@@ -170,7 +169,7 @@ pub enum PageField {
 }
 
 impl PageField {
-    /// The fact that it is about.
+    /// Returns the fact that the word is about.
     pub const fn fact(self) -> PageFact {
         match self {
             PageField::Fact(fact) => fact,
@@ -180,7 +179,7 @@ impl PageField {
         }
     }
 
-    /// What it holds.
+    /// Returns the type of the word's value.
     pub const fn value_type(self) -> ValueType {
         match self {
             PageField::Fact(fact) => fact.row().value_type,
@@ -188,7 +187,7 @@ impl PageField {
         }
     }
 
-    /// As it is written; empty for a flag without a name.
+    /// Returns the word as it is written; empty for a flag without a name.
     pub fn word(self) -> &'static str {
         match self {
             PageField::Fact(fact) => fact.row().word,
@@ -198,7 +197,8 @@ impl PageField {
         }
     }
 
-    /// Whether it is a word by itself. Other flags are asked for as `flags(NAME)`, and sets by their members.
+    /// Returns whether the word is complete by itself. Other flags are written as `flags(NAME)`, and sets with a
+    /// member.
     pub fn stands_alone(self) -> bool {
         match self {
             PageField::Flag(flag) => FLAG_WORDS.contains(&flag),
@@ -206,7 +206,7 @@ impl PageField {
         }
     }
 
-    /// Its meaning.
+    /// Returns the meaning of the word.
     pub fn about(self) -> &'static str {
         match self {
             PageField::Fact(fact) => fact.row().about,
@@ -217,7 +217,7 @@ impl PageField {
     }
 }
 
-/// The flags that are words of their own; `flags(NAME)` asks for any flag.
+/// The flags with a word; `flags(NAME)` tests any flag.
 pub const FLAG_WORDS: &[PageFlags] = &[
     PageFlags::DIRTY,
     PageFlags::REFERENCED,
@@ -230,10 +230,10 @@ pub const FLAG_WORDS: &[PageFlags] = &[
     PageFlags::IDLE,
 ];
 
-/// What pages are grouped by. Each command says which keys it takes.
+/// A key that pages are grouped by. Each command declares the keys that it accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Key {
-    /// What is known of a page.
+    /// A fact about a page, or its state, kind or flag.
     Page(PageField),
     /// The region.
     Region,
@@ -248,7 +248,7 @@ pub enum Key {
 }
 
 impl Key {
-    /// Every one that is a word: what comes from outside of a page first.
+    /// Returns all keys that are words: those that do not come from the page first.
     pub fn all() -> impl Iterator<Item = Key> {
         let facts = PageFact::ALL.iter().filter(|fact| fact.row().is_key).map(|&fact| PageField::Fact(fact));
         let states = State::ALL.iter().map(|&state| PageField::State(state));
@@ -258,7 +258,7 @@ impl Key {
         [Key::Region, Key::Mapping, Key::Symbol, Key::Run, Key::Change].into_iter().chain(pages)
     }
 
-    /// As it is written; empty for a flag without a name.
+    /// Returns the key as it is written; empty for a flag without a name.
     pub fn word(self) -> &'static str {
         match self {
             Key::Page(field) => field.word(),
@@ -270,7 +270,7 @@ impl Key {
         }
     }
 
-    /// Whether its groups may have long names.
+    /// Returns whether the names of its groups may be long.
     pub const fn is_long(self) -> bool {
         match self {
             Key::Page(PageField::Fact(fact)) => fact.row().is_long,
@@ -279,7 +279,7 @@ impl Key {
         }
     }
 
-    /// What its groups are.
+    /// Returns the type of the values by which it groups.
     pub const fn value_type(self) -> ValueType {
         match self {
             Key::Page(field) => field.value_type(),
@@ -287,7 +287,7 @@ impl Key {
         }
     }
 
-    /// What it groups by, for the help.
+    /// Returns what it groups by, for the help.
     pub fn about(self) -> &'static str {
         match self {
             Key::Page(field) => field.about(),

@@ -1,19 +1,18 @@
 //! The 64 bits that `/proc/kpageflags` gives for a page frame: their names, their letters, and what each means for the
 //! page that it is set on.
 //!
-//! The same bit means one thing for anonymous memory and another for the page cache, and kernels set a few flags
-//! falsely.
+//! The meaning of a bit depends on the page (anonymous memory or page cache), and some kernels set a few flags falsely.
 
 use bitflags::bitflags;
 
-/// What is known of one flag.
+/// A page flag, with its name and meaning.
 #[derive(Clone, Copy, Debug)]
 pub struct FlagInfo {
     /// The flag.
     pub flag: PageFlags,
-    /// Its name as pmdb writes it: the kernel's, in lower case.
+    /// The kernel's name of the flag, in lower case.
     pub name: &'static str,
-    /// What it says, in a few words.
+    /// The meaning of the flag when it is set, in a few words.
     pub meaning: &'static str,
 }
 
@@ -29,7 +28,7 @@ macro_rules! flags {
                     #[doc = concat!("Bit ", $bit, ": ", $meaning, ".")]
                     const $flag = 1 << $bit;
                 )*
-                // Whatever a newer kernel sets is kept.
+                // Keeps bits that newer kernels set.
                 const _ = !0;
             }
         }
@@ -83,12 +82,12 @@ flags! {
 }
 
 impl PageFlags {
-    /// The name of this one flag, if it has one.
+    /// Returns the name, if exactly one flag is set and it has a name.
     pub fn known_name(self) -> Option<&'static str> {
         let known = FLAGS.iter().find(|info| info.flag == self);
         known.map(|info| info.name)
     }
-    /// The names of the flags that are set, by bit; `bit27` and the like for those without a name.
+    /// Returns the names of the set flags, lowest bit first; a bit without a name is written as `bit27`.
     pub fn names(self) -> Vec<std::borrow::Cow<'static, str>> {
         let name = |(bit, flag): (u32, PageFlags)| match flag.known_name() {
             Some(name) => name.into(),
@@ -102,16 +101,16 @@ impl PageFlags {
     pub fn is_in_large_folio(self) -> bool {
         self.intersects(PageFlags::COMPOUND_HEAD | PageFlags::COMPOUND_TAIL) && !self.contains(PageFlags::HUGE)
     }
-    /// Whether these are the flags of a page that was freed with MADV_FREE: other anonymous memory is backed by swap.
-    /// Before Linux 6.10 those of a tail of a folio do not tell: only its head has the flags of the folio.
+    /// Returns whether these are the flags of a page that was freed with MADV_FREE: other anonymous memory is backed by
+    /// swap. Before Linux 6.10 only the head of a folio has its flags, and those of a tail show nothing.
     pub fn is_lazily_freed(self) -> bool {
         self.contains(PageFlags::ANON | PageFlags::LRU) && !self.contains(PageFlags::SWAPBACKED)
     }
-    /// Each set flag by itself with its bit, the nameless too.
+    /// Returns each set flag with the number of its bit, also flags without a name.
     pub fn each(self) -> impl Iterator<Item = (u32, PageFlags)> {
         (0..64).map(|bit| (bit, PageFlags::from_bits_retain(1 << bit))).filter(move |&(_, flag)| self.contains(flag))
     }
-    /// The flag of that name (any case, `bitNN` for the nameless).
+    /// Returns the flag with this name, in any case; `bitNN` is the flag without a name at bit NN.
     pub fn from_flag_name(name: &str) -> Option<PageFlags> {
         let known = FLAGS.iter().find(|info| info.name.eq_ignore_ascii_case(name)).map(|info| info.flag);
         known.or_else(|| {
@@ -121,18 +120,18 @@ impl PageFlags {
     }
 }
 
-/// A letter for each flag of [`FLAGS`]. They are those of page-types (tools/mm/page-types.c), but for `arch_2`, which
-/// it gives the letter of the first page of a folio, and `arch_3`, which it does not know.
+/// A letter for each flag of [`FLAGS`], as in page-types (tools/mm/page-types.c). Two letters differ: page-types uses
+/// that of `arch_2` for the first page of a folio, and does not have `arch_3`.
 const LETTERS: &str = "LERUDlASWIBMasbHTGuXnxtozigrmdPpOhcf23";
 
 impl PageFlags {
-    /// The letters of the flags that are set, without places for the others.
+    /// Returns the letters of the set flags, without places for the others.
     pub fn set_letters(self) -> String {
         self.letters().replace('_', "")
     }
 
-    /// One place for each known flag: its letter if it is set, `_` if not. A `+` behind them stands for flags without a
-    /// name.
+    /// Returns one character for each known flag: its letter if it is set, otherwise `_`. A `+` at the end represents
+    /// flags without a name.
     pub fn letters(self) -> String {
         let mut rest = self;
         let mut row: String = FLAGS
@@ -150,16 +149,16 @@ impl PageFlags {
     }
 }
 
-/// What the meaning of a flag depends on, besides the page.
+/// The facts that the meaning of a flag depends on, besides the page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FlagContext {
-    /// The first two numbers of the kernel release.
+    /// Major and minor number of the kernel release.
     pub kernel: (u32, u32),
-    /// Flags that this kernel was found to set falsely; `None` when that was not checked.
+    /// Flags that this kernel was found to set falsely; `None` if that was not checked.
     pub false_flags: Option<PageFlags>,
 }
 
-/// `all` without the false flags: bits that are really other data of the page.
+/// Returns `all` without the false flags: bits in which the kernel keeps other data of the page.
 pub fn believable(all: PageFlags, context: FlagContext) -> PageFlags {
     FLAGS
         .iter()
@@ -168,12 +167,12 @@ pub fn believable(all: PageFlags, context: FlagContext) -> PageFlags {
         .fold(all, PageFlags::difference)
 }
 
-/// Whether a frame with the flags `all` has `flag`, and nothing in them shows that it is other data.
+/// Returns whether a frame with the flags `all` has `flag`, and no other flag shows that the bit is other data.
 pub fn holds(flag: PageFlags, all: PageFlags) -> bool {
     all.contains(flag) && why_false(flag, all, FlagContext::default()).is_none()
 }
 
-/// What `flag` means for a page frame with the flags `all`.
+/// Returns the meaning of `flag` on a page frame with the flags `all`.
 pub fn explain(flag: PageFlags, all: PageFlags, context: FlagContext) -> &'static str {
     why_false(flag, all, context).or_else(|| in_context(flag, all, context.kernel)).unwrap_or_else(|| {
         let known = FLAGS.iter().find(|info| info.flag == flag);
@@ -181,11 +180,11 @@ pub fn explain(flag: PageFlags, all: PageFlags, context: FlagContext) -> &'stati
     })
 }
 
-/// From this kernel on none sets KSM on all anonymous memory. Many do from 6.10 on; stable releases were fixed one by
-/// one.
+/// The first kernel of which no release sets KSM on all anonymous memory. From 6.10 on many did; stable releases were
+/// fixed one by one.
 const KSM_FIXED: (u32, u32) = (7, 1);
 
-/// Why `flag` does not hold, if it is known not to.
+/// Returns why `flag` does not hold, if it is known to be false.
 fn why_false(flag: PageFlags, all: PageFlags, context: FlagContext) -> Option<&'static str> {
     use PageFlags as F;
     // Slab pages keep other data where the mapping and the map count of a page are.

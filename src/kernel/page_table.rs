@@ -1,24 +1,24 @@
-//! Entries of page tables as the processor reads them, of x86-64 and of arm64.
+//! Entries of the page tables of x86-64 and arm64 processors.
 
 use super::{FrameNumber, PageSize};
 use bitflags::bitflags;
 
 bitflags! {
-    /// What an entry allows and records. An entry of arm64 has other bits, and the same meanings.
+    /// The bits of an entry, with the same meanings for x86-64 and arm64.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct TableBits: u8 {
-        /// The processor uses it. Without this an access is a fault, though the page is there: PROT_NONE, or a hint for
-        /// NUMA balancing.
+        /// The processor uses the entry. Otherwise an access faults although the page is there: PROT_NONE, or a hint
+        /// for NUMA balancing.
         const PRESENT = 1 << 0;
         /// Writable.
         const WRITE = 1 << 1;
-        /// For programs, not only for the kernel.
+        /// User mode may access the page, not only the kernel.
         const USER = 1 << 2;
         /// Accessed since the kernel last cleared the bit.
         const ACCESSED = 1 << 3;
         /// Written to through this mapping.
         const DIRTY = 1 << 4;
-        /// No instructions of programs are executed from it.
+        /// User mode may not execute instructions on the page.
         const NO_EXECUTE = 1 << 5;
     }
 }
@@ -28,16 +28,16 @@ bitflags! {
 pub struct TableEntry {
     /// The level of its table: 1 (PTE) maps one page, 2 (PMD) and 3 (PUD) map larger blocks.
     pub level: u8,
-    /// What it allows and records.
+    /// The bits of the entry.
     pub bits: TableBits,
-    /// The protection key, where the processor has a place for it.
+    /// The protection key, if the processor supports them.
     pub protection_key: Option<u8>,
     /// The frame of the page.
     pub frame: FrameNumber,
 }
 
 impl TableEntry {
-    /// The names of the bits that are set.
+    /// Returns the names of the set bits.
     pub fn names(&self) -> Vec<&'static str> {
         const NAMES: [(TableBits, &str); 6] = [
             (TableBits::PRESENT, "present"),
@@ -51,16 +51,16 @@ impl TableEntry {
     }
 }
 
-/// Where an entry leads.
+/// The meaning of an entry in the walk of a page table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TableStep {
-    /// Nowhere: no page was ever there.
+    /// An empty entry: no page was ever there.
     Empty,
-    /// The processor does not use it. It may be of a page in swap, or, on arm64, of one that nobody may access.
+    /// An entry that the processor does not use: of a page in swap, or, on arm64, of a page that nobody may access.
     Unused,
-    /// To the next table, at this physical address.
+    /// The next table, at this physical address.
     Table(u64),
-    /// To memory: the entry of the first page of the block.
+    /// Memory: the entry of the first page of the block.
     Leaf(TableEntry),
 }
 
@@ -68,36 +68,36 @@ pub enum TableStep {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Processor {
     X86 {
-        /// Bits that mark encrypted memory, and are no part of an address.
+        /// Bits that mark encrypted memory, and are not part of an address.
         encryption: u64,
     },
     Arm {
-        /// Addresses have 52 bits with pages of 4 and 16 KiB too (LPA2).
+        /// Whether addresses have 52 bits with pages of 4 and 16 KiB too (LPA2).
         is_wide: bool,
     },
 }
 
-/// What a kernel says of the addresses in its page tables.
+/// The kernel's description of the addresses in its page tables.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct AddressBits {
-    /// Bits that mark encrypted memory on x86-64.
+    /// The bits that mark encrypted memory on x86-64.
     pub encryption: u64,
-    /// Whether virtual addresses of arm64 have 52 bits. With pages of 4 and 16 KiB that takes LPA2.
+    /// Whether virtual addresses of arm64 have 52 bits. With pages of 4 and 16 KiB this needs LPA2.
     pub is_wide: bool,
 }
 
-/// How the page tables of an address space are built.
+/// The structure of the page tables of an address space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TableShape {
     processor: Processor,
     page_shift: u32,
-    /// The level of the first table.
+    /// The level of the top table.
     pub levels: u8,
 }
 
 impl TableShape {
-    /// The shapes that tables may have on a processor with this `e_machine`, the usual ones first. Empty for processors
-    /// whose tables are unknown here.
+    /// Returns the possible structures of page tables on a processor with this `e_machine`, the usual ones first. Empty
+    /// for processors whose tables are unknown to pmdb.
     pub fn of_machine(machine: u16, page: PageSize, bits: AddressBits) -> Vec<TableShape> {
         const X86_64: u16 = 62;
         const AARCH64: u16 = 183;
@@ -113,33 +113,33 @@ impl TableShape {
         levels.iter().map(shape).collect()
     }
 
-    /// How many entries a table has, as a logarithm.
+    /// Returns log2 of the number of entries in a table.
     fn table_shift(self) -> u32 {
         self.page_shift - 3
     }
 
-    /// How many pages an entry of this level spans.
+    /// Returns the number of pages that an entry of this level spans.
     pub fn pages(self, level: u8) -> u64 {
         1 << (self.table_shift() * u32::from(level.saturating_sub(1)))
     }
 
-    /// How many entries a table has.
+    /// Returns the number of entries in a table.
     pub fn table_entries(self) -> u64 {
         1 << self.table_shift()
     }
 
-    /// Which entry of a table of this level the page with this index uses.
+    /// Returns the index of the entry that the page with this index uses, in a table of this level.
     pub fn slot(self, level: u8, page: u64) -> u64 {
         page / self.pages(level) % self.table_entries()
     }
 
-    /// Whether these tables reach the page with this index. On x86-64 the upper half belongs to the kernel.
+    /// Returns whether these tables reach the page with this index. On x86-64 the upper half belongs to the kernel.
     pub fn reaches(self, page: u64) -> bool {
         let all = self.pages(self.levels).saturating_mul(self.table_entries());
         page < if matches!(self.processor, Processor::Arm { .. }) { all } else { all / 2 }
     }
 
-    /// What an entry of this level says.
+    /// Decodes an entry of this level.
     pub fn step(self, raw: u64, level: u8) -> TableStep {
         match self.processor {
             _ if raw == 0 => TableStep::Empty,
@@ -148,24 +148,24 @@ impl TableShape {
         }
     }
 
-    /// Whether an entry of this level may map memory.
+    /// Returns whether an entry of this level may map memory.
     fn may_be_leaf(level: u8) -> bool {
         (1..=3).contains(&level)
     }
 
-    /// The frame of the first page of a block at this physical address.
+    /// Returns the first frame of the block at this physical address.
     fn frame(self, address: u64, level: u8) -> FrameNumber {
         FrameNumber::new((address >> self.page_shift) & !(self.pages(level) - 1))
     }
 
-    /// arch/x86/include/asm/pgtable_types.h
+    /// Decodes an entry of x86-64 (arch/x86/include/asm/pgtable_types.h).
     fn step_of_x86(self, raw: u64, level: u8, encryption: u64) -> TableStep {
         const PRESENT: u64 = 1 << 0;
-        /// An entry that is not of the last level maps memory; in the last level the bit has another meaning.
+        /// Above the last level: the entry maps memory. In the last level the bit has another meaning.
         const LARGE: u64 = 1 << 7;
-        /// Of an entry that is not present: the page is there, but nobody may access it.
+        /// In an entry that is not present: the page is there, but nobody may access it.
         const NO_ACCESS: u64 = 1 << 8;
-        /// Where the kernel keeps the dirty bit of a page that is not writable (Linux 6.6).
+        /// The saved dirty bit of a page that is not writable (Linux 6.6).
         const SAVED_DIRTY: u64 = 1 << 58;
         const KEY_SHIFT: u32 = 59;
         const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
@@ -191,7 +191,7 @@ impl TableShape {
         TableStep::Leaf(TableEntry { level, bits, protection_key, frame: self.frame(address, level) })
     }
 
-    /// arch/arm64/include/asm/pgtable-hwdef.h and pgtable-prot.h
+    /// Decodes an entry of arm64 (arch/arm64/include/asm/pgtable-hwdef.h and pgtable-prot.h).
     fn step_of_arm(self, raw: u64, level: u8, is_wide: bool) -> TableStep {
         const VALID: u64 = 1 << 0;
         /// A table, or an entry of the last level.
@@ -206,9 +206,9 @@ impl TableShape {
         }
         let above_page = |bits: u32| raw & ((1 << bits) - 1) & !((1 << self.page_shift) - 1);
         let address = match (self.page_shift, is_wide) {
-            // Pages of 64 KiB leave room for four more bits.
+            // With pages of 64 KiB bits 12 to 15 are free for the upper address bits.
             (16, _) => above_page(48) | (raw >> 12 & 0xf) << 48,
-            // Two of them take the place of the shareability.
+            // With LPA2 the upper address bits are in those of the shareability.
             (_, true) => above_page(50) | (raw >> 8 & 3) << 50,
             (_, false) => above_page(48),
         };

@@ -1,4 +1,4 @@
-//! Physical memory: its zones and nodes (`/proc/zoneinfo`), and what lies at which address (`/proc/iomem`).
+//! Physical memory: zones and nodes (`/proc/zoneinfo`), and the use of physical addresses (`/proc/iomem`).
 
 use super::text::{self, BadLine};
 use super::{FrameNumber, Name, PageSize, PhysicalAddress};
@@ -7,31 +7,31 @@ use super::{FrameNumber, Name, PageSize, PhysicalAddress};
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Zones {
     zones: Vec<Zone>,
-    /// In order and without gaps from frame 0 on; after the last there is no zone.
+    /// Runs of frames, in order and without gaps from frame 0 on. After the last there is no zone.
     spans: Vec<ZoneSpan>,
 }
 
-/// Frames that the same zones span.
+/// A run of frames in the same zones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ZoneSpan {
     /// The frame after the last.
     pub end: FrameNumber,
-    /// Which zones.
+    /// The zones that span these frames.
     pub spanned: ZoneLookup,
 }
 
-/// Which zones span a frame.
+/// The zones that span a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ZoneLookup {
-    /// None.
+    /// No zone.
     InNone,
-    /// This one of [`Zones::iter`].
+    /// One zone, by its index in [`Zones::iter`].
     In(usize),
-    /// Several, as where the memory of two nodes interleaves: it is unknown which of them a frame is in.
+    /// Several zones, as where the memory of two nodes interleaves: which of them has the frame is unknown.
     InSeveral,
 }
 
-/// One zone: a stretch of frames on a node.
+/// A memory zone: a range of frames on one node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Zone {
     /// NUMA node.
@@ -45,26 +45,25 @@ pub struct Zone {
 }
 
 impl Zone {
-    /// Whether it is for memory of devices, such as persistent memory.
+    /// Returns whether the zone is for memory of devices, such as persistent memory.
     pub fn is_of_devices(&self) -> bool {
         self.name == "Device"
     }
 
-    /// The frame after the last that it spans.
+    /// Returns the frame after the last one that the zone spans.
     pub fn end(&self) -> FrameNumber {
         FrameNumber::new(self.start.get().saturating_add(self.spanned))
     }
 }
 
 impl Zones {
-    /// Decodes `/proc/zoneinfo`, of which only headings, `spanned` and `start_pfn` matter here. Zones that span nothing
-    /// are left out.
+    /// Decodes the headings, `spanned` and `start_pfn` of `/proc/zoneinfo`. Zones that span nothing are left out.
     pub fn parse(bytes: &[u8]) -> Result<Self, BadLine> {
         let mut zones: Vec<Zone> = Vec::new();
         for line in text::lines(bytes) {
             let bad = || line.bad("zoneinfo");
             let mut fields = line.fields();
-            // Most lines are passed over: no list of their words is made.
+            // Most lines are skipped, so no list of their words is made.
             match (std::array::from_fn(|_| fields.next()), zones.last_mut()) {
                 ([Some(b"Node"), Some(node), Some(b"zone"), Some(name), None], _) => zones.push(Zone {
                     node: node.strip_suffix(b",").and_then(text::decimal).ok_or_else(bad)?,
@@ -85,7 +84,7 @@ impl Zones {
         Ok(Zones { spans: zone_spans(&zones), zones })
     }
 
-    /// Frames that `/proc/zoneinfo` counts on the free lists of processors: `MemFree` leaves them out, and no flag
+    /// Returns the frames on the per-CPU free lists, by `/proc/zoneinfo`: `MemFree` does not include them, and no flag
     /// marks them.
     pub fn frames_of_processors(bytes: &[u8]) -> Result<u64, BadLine> {
         let mut frames: u64 = 0;
@@ -98,12 +97,12 @@ impl Zones {
         Ok(frames)
     }
 
-    /// The end of the last zone; `None` if there is no zone.
+    /// Returns the end of the last zone; `None` if there is no zone.
     pub fn end(&self) -> Option<FrameNumber> {
         self.zones.iter().map(Zone::end).max()
     }
 
-    /// The one zone that spans `frame`; `None` when none does, and when several do.
+    /// Returns the zone that spans `frame`; `None` if no zone or several zones do.
     pub fn of(&self, frame: FrameNumber) -> Option<&Zone> {
         match self.span_of(frame).spanned {
             ZoneLookup::In(index) => self.get(index),
@@ -111,7 +110,7 @@ impl Zones {
         }
     }
 
-    /// The span of frames around `frame` that the same zones span.
+    /// Returns the run of frames around `frame` in the same zones.
     pub fn span_of(&self, frame: FrameNumber) -> ZoneSpan {
         let after = self.spans.partition_point(|one| one.end <= frame);
         self.spans
@@ -120,18 +119,18 @@ impl Zones {
             .unwrap_or(ZoneSpan { end: FrameNumber::new(u64::MAX), spanned: ZoneLookup::InNone })
     }
 
-    /// One of [`Zones::iter`].
+    /// Returns the zone with this index in [`Zones::iter`].
     pub fn get(&self, index: usize) -> Option<&Zone> {
         self.zones.get(index)
     }
 
-    /// All of them, in the order of the file.
+    /// Returns all zones, in the order of the file.
     pub fn iter(&self) -> impl Iterator<Item = &Zone> {
         self.zones.iter()
     }
 }
 
-/// Cuts all frames where a zone begins or ends.
+/// Splits all frames into runs, at the beginning and end of each zone.
 fn zone_spans(zones: &[Zone]) -> Vec<ZoneSpan> {
     let bounds = |zone: &Zone| [zone.start, zone.end()];
     let mut ends: Vec<FrameNumber> = zones.iter().flat_map(bounds).collect();
@@ -154,30 +153,30 @@ fn zone_spans(zones: &[Zone]) -> Vec<ZoneSpan> {
         .collect()
 }
 
-/// The physical address space, divided into nested resources.
+/// The physical address space (`/proc/iomem`), divided into nested resources.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Resources {
     rows: Vec<Resource>,
-    /// First and last byte of each stretch of system memory, in order and apart from each other.
+    /// First and last byte of each range of system memory, in order, with gaps between them.
     system: Vec<(u64, u64)>,
 }
 
-/// One stretch of physical addresses, and what it is.
+/// A range of physical addresses, and its use.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Resource {
-    /// How many resources it lies in.
+    /// The number of resources around this one.
     pub depth: usize,
-    /// Its first byte.
+    /// The first byte.
     pub first: PhysicalAddress,
-    /// Its last byte: after the last byte of the address space there is no address.
+    /// The last byte, inclusive: no address follows the last one of the address space.
     pub last: PhysicalAddress,
-    /// `System RAM`, `Kernel code`, a device.
+    /// The use: `System RAM`, `Kernel code`, a device.
     pub name: Name,
 }
 
 impl Resources {
-    /// Decodes `/proc/iomem`: a row `first-last : name` for each resource, indented by two blanks for each that it lies
-    /// in.
+    /// Decodes `/proc/iomem`: a row `first-last : name` for each resource, indented by two spaces for each resource
+    /// around it.
     pub fn parse(bytes: &[u8]) -> Result<Self, BadLine> {
         let rows = text::lines(bytes);
         let rows = rows.map(|line| resource(line.bytes).ok_or_else(|| line.bad("iomem")));
@@ -186,10 +185,10 @@ impl Resources {
         Ok(Resources { rows, system })
     }
 
-    /// Whether the whole frame at `frame` is system memory, and the first frame for which that may be otherwise. Memory
-    /// that was added later is so within the resource of its device: `System RAM (kmem)`, `System RAM (virtio_mem)`.
+    /// Returns whether all of `frame` is system memory, and the first later frame for which that may differ. Memory
+    /// that was added later is inside the resource of its device: `System RAM (kmem)`, `System RAM (virtio_mem)`.
     pub fn is_system_memory(&self, frame: FrameNumber, page: PageSize) -> (bool, FrameNumber) {
-        // The rest of a frame that begins or ends elsewhere is none.
+        // A frame that is only partly system memory does not count.
         let frames = |&(first, last): &(u64, u64)| {
             let is_whole = page.bytes() - 1 - last % page.bytes() == 0;
             (first.div_ceil(page.bytes()), (last >> page.shift()) + u64::from(is_whole))
@@ -203,18 +202,18 @@ impl Resources {
         (is_system, FrameNumber::new(end))
     }
 
-    /// Whether the kernel hides the addresses: without CAP_SYS_ADMIN it shows all as 0 (Linux 4.6).
+    /// Returns whether the kernel hides the addresses: without CAP_SYS_ADMIN all are 0 (Linux 4.6).
     pub fn are_hidden(&self) -> bool {
         let nowhere = |resource: &Resource| (resource.first.get(), resource.last.get()) == (0, 0);
         !self.rows.is_empty() && self.rows.iter().all(nowhere)
     }
 
-    /// Whether there are none: no machine is so, but containers mount an empty file over this one.
+    /// Returns whether the file has no rows. No machine is so, but containers mount an empty file over this one.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The resources that `address` lies in, the outermost first.
+    /// Returns the resources that contain `address`, the outermost first.
     pub fn at(&self, address: PhysicalAddress) -> Vec<&Resource> {
         let mut nested: Vec<&Resource> = Vec::new();
         for resource in &self.rows {
@@ -227,7 +226,7 @@ impl Resources {
     }
 }
 
-/// The stretches of system memory, merged. What lies within (`Kernel code`) is system memory too.
+/// Returns the ranges of system memory, joined. Resources inside (`Kernel code`) are system memory too.
 fn system_memory(rows: &[Resource]) -> Vec<(u64, u64)> {
     let is_system = |row: &&Resource| row.name.as_bytes().starts_with(b"System RAM");
     let mut all: Vec<(u64, u64)> = rows.iter().filter(is_system).map(|row| (row.first.get(), row.last.get())).collect();

@@ -2,27 +2,27 @@
 
 use super::text::{self, BadLine};
 
-/// A segment of shared memory.
+/// A System V segment of shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Segment {
-    /// Its key; 0 for one that only its creator and those who inherit it can find.
+    /// The key of the segment; 0 (IPC_PRIVATE) for one that cannot be found by a key.
     pub key: u32,
-    /// Its number, as `ipcrm -m` takes it.
+    /// The number of the segment (`shmid`), for `ipcrm -m`.
     pub number: u64,
-    /// Whether it is marked for removal (`SHM_DEST`): it ends when its last process detaches.
+    /// Whether the segment is marked for removal (`SHM_DEST`): it ends when its last process detaches.
     pub is_removed: bool,
-    /// The process that made it; `None` if it is in another PID namespace.
+    /// The process that created the segment; `None` if it is in another PID namespace.
     pub creator: Option<u32>,
-    /// When it was made or changed last (`ctime`), in seconds since 1970.
+    /// When the segment was created or last changed (`ctime`), in seconds since 1970.
     pub changed: u64,
-    /// How often it is attached.
+    /// The number of its attachments (`nattch`).
     pub attached: u64,
-    /// Bytes of its pages, in memory or in swap.
+    /// Bytes of its pages, resident or swapped.
     pub bytes: u64,
 }
 
-/// Decodes the file line by line, without its heading (`sysvipc_shm_proc_show` in ipc/shm.c).
+/// Decodes the file line by line, without the column titles (`sysvipc_shm_proc_show` in ipc/shm.c).
 pub fn segments(bytes: &[u8]) -> impl Iterator<Item = Result<Segment, BadLine>> {
     text::lines(bytes).skip(1).map(|line| segment(line.bytes).ok_or_else(|| line.bad("sysvipc/shm")))
 }
@@ -35,7 +35,7 @@ fn segment(line: &[u8]) -> Option<Segment> {
     let key = std::str::from_utf8(fields.next()?).ok()?.parse::<i32>().ok()?.cast_unsigned();
     let number = text::decimal(fields.next()?)?;
     let mode = u32::from_str_radix(std::str::from_utf8(fields.next()?).ok()?, 8).ok()?;
-    // `pid_nr_ns` gives 0 for a process that the reader has no number for.
+    // `pid_nr_ns` returns 0 for a process that has no number in the reader's PID namespace.
     let creator = text::decimal(fields.nth(1)?).map(|pid: u32| Some(pid).filter(|&pid| pid > 0))?;
     let attached = text::decimal(fields.nth(1)?)?;
     let changed = text::decimal(fields.nth(6)?)?;

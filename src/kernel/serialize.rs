@@ -1,4 +1,4 @@
-//! How these types are serialized: addresses as hexadecimal strings, as JSON numbers lose bits past 2^53; the others as
+//! The serialized forms: addresses as hexadecimal strings, because JSON numbers lose bits past 2^53; other types as
 //! they are printed.
 
 use super::{Device, FrameNumber, Name, PageFlags, Permissions, PhysicalAddress, VirtualAddress};
@@ -28,7 +28,7 @@ impl Serialize for Permissions {
     }
 }
 
-/// The names.
+/// A list of the names.
 impl Serialize for PageFlags {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.names())

@@ -3,7 +3,7 @@
 use super::text::{self, BadLine, TextLine};
 use super::{AddressRange, VirtualAddress, maps};
 
-/// What smaps says of one region.
+/// The fields of one region in smaps.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Smaps {
@@ -21,7 +21,7 @@ pub struct Smaps {
 }
 
 impl Smaps {
-    /// The fields of a region, with nothing known yet.
+    /// Makes the record of a region without any fields.
     pub const fn of(range: AddressRange) -> Self {
         Smaps { range, fields: Vec::new(), vm_flags: Vec::new(), may_be_huge: None, protection_key: None }
     }
@@ -44,17 +44,18 @@ impl Smaps {
         Ok(())
     }
 
-    /// The bytes that one field gives.
+    /// Returns the bytes of the field with this name.
     pub fn field(&self, name: &str) -> Option<u64> {
         self.fields.iter().find(|(field, _)| field == name).map(|&(_, bytes)| bytes)
     }
 
-    /// Resident bytes that nobody else maps. `Rss` and `Pss` leave out the hugetlb pool, so this does too.
+    /// Returns the resident bytes that no other process maps. `Rss` and `Pss` do not include the hugetlb pool, so this
+    /// does not either.
     pub fn uss(&self) -> u64 {
         self.sum(["Private_Clean", "Private_Dirty"])
     }
 
-    /// Resident bytes that others map as well, without the hugetlb pool.
+    /// Returns the resident bytes that other processes map as well, without the hugetlb pool.
     pub fn shared(&self) -> u64 {
         self.sum(["Shared_Clean", "Shared_Dirty"])
     }
@@ -63,28 +64,28 @@ impl Smaps {
         fields.iter().filter_map(|field| self.field(field)).fold(0, u64::saturating_add)
     }
 
-    /// Whether `VmFlags` has this two-letter code, one of those that [decide](VmFlag::decides) an answer.
+    /// Returns whether `VmFlags` has this two-letter code, which must be one that [decides](VmFlag::decides) an answer.
     pub fn has_flag(&self, code: &str) -> bool {
         debug_assert!(VM_FLAGS.iter().any(|flag| flag.code == code && flag.decides.is_some()), "{code}");
         self.vm_flags.iter().any(|flag| flag == code)
     }
 
-    /// The flags that pmdb knows.
+    /// Returns the flags that pmdb knows.
     pub fn flags(&self) -> impl Iterator<Item = &'static VmFlag> {
         self.vm_flags.iter().filter_map(|code| VM_FLAGS.iter().find(|flag| flag.code == code))
     }
 
-    /// Whether the region that holds `address` has this code; `None` if `all` do not know the region.
+    /// Returns whether the region that contains `address` has this code; `None` if no region of `all` contains it.
     pub fn flag_at(all: &[Smaps], address: VirtualAddress, code: &str) -> Option<bool> {
         Some(Smaps::at(all, address)?.has_flag(code))
     }
 
-    /// The one of `all`, which are in address order, whose region is this.
+    /// Returns the fields of the region `range`. `all` is in address order.
     pub fn of_region(all: &[Smaps], range: AddressRange) -> Option<&Smaps> {
         Smaps::at(all, range.start()).filter(|smaps| smaps.range == range)
     }
 
-    /// The one of `all`, which are in address order, whose region holds `address`.
+    /// Returns the fields of the region that contains `address`. `all` is in address order.
     pub fn at(all: &[Smaps], address: VirtualAddress) -> Option<&Smaps> {
         let after = all.partition_point(|one| one.range.start() <= address);
         let last = all.get(after.checked_sub(1)?)?;
@@ -92,7 +93,7 @@ impl Smaps {
     }
 }
 
-/// Decodes the regions of the file one by one. A file that is truncated gives those before its end.
+/// Decodes the regions of the file one by one. A truncated file gives the regions before its end.
 pub fn regions(bytes: &[u8]) -> impl Iterator<Item = Result<Smaps, BadLine>> {
     let mut lines = text::lines(bytes).peekable();
     std::iter::from_fn(move || {
@@ -115,14 +116,13 @@ fn is_field(line: &TextLine<'_>) -> bool {
 /// A two-letter code of `VmFlags`.
 #[derive(Clone, Copy, Debug)]
 pub struct VmFlag {
-    /// As smaps prints it.
+    /// The code as smaps prints it.
     pub code: &'static str,
-    /// What it means.
+    /// The meaning of the code.
     pub meaning: &'static str,
-    /// Which answer depends on it; `None` if none does, because something else that is read tells the same, or because
-    /// it says nothing about pages.
+    /// The answer that depends on the code; `None` if other data already decide it, or if the code is not about pages.
     pub decides: Option<&'static str>,
-    /// Whether madvise sets it; some of these are also set by drivers.
+    /// Whether madvise sets the flag; drivers also set some of these.
     pub is_advice: bool,
 }
 
@@ -212,7 +212,7 @@ pub const VM_FLAGS: [VmFlag; 39] = {
     ]
 };
 
-/// What a code of `VmFlags` means.
+/// Returns the meaning of a code of `VmFlags`.
 pub fn vm_flag_meaning(code: &str) -> &'static str {
     VM_FLAGS.iter().find(|flag| flag.code == code).map_or("unknown to pmdb", |flag| flag.meaning)
 }

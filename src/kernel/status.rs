@@ -6,42 +6,42 @@ use super::text::{self, BadLine};
 use super::{AddressRange, Name, VirtualAddress};
 use procfs::FromRead;
 
-/// A flag of a task: it is a kernel thread (include/linux/sched.h).
+/// The flag of a kernel thread (include/linux/sched.h).
 const PF_KTHREAD: u32 = 0x0020_0000;
 
-/// The largest number that the kernel gives a process (`PID_MAX_LIMIT` in include/linux/threads.h).
+/// The largest process id that the kernel assigns (`PID_MAX_LIMIT` in include/linux/threads.h).
 pub const LARGEST_PID: u32 = 4 << 20;
 
-/// What pmdb needs of `/proc/PID/stat`.
+/// The fields of `/proc/PID/stat` that pmdb needs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Stat {
-    /// `comm`: raw, unlike in `status`.
+    /// The name of the process (`comm`), not escaped as it is in `status`.
     pub name: Name,
-    /// `R`, `S`, `D`, `Z` …
+    /// The state: `R`, `S`, `D`, `Z` …
     pub state: char,
     /// Process id of the parent.
     pub parent: u32,
-    /// Whether it is a kernel thread and has no memory of its own.
+    /// Whether it is a kernel thread, which has no user memory.
     pub is_kernel_thread: bool,
     /// Number of threads.
     pub threads: u32,
-    /// Clock ticks from boot until it started.
+    /// Clock ticks from boot to the start of the process.
     pub start_time: u64,
     /// Resident pages.
     pub resident_pages: u64,
-    /// The addresses of its arguments, if the reader may know them.
+    /// The addresses of the arguments, if the reader may see them.
     pub arguments: Option<AddressRange>,
-    /// Where its heap begins, if the reader may know it.
+    /// The first address of the heap (`start_brk`), if the reader may see it.
     pub heap: Option<VirtualAddress>,
-    /// An address in its first stack, where it began, if the reader may know it.
+    /// The address at which the first stack began (`start_stack`), if the reader may see it.
     pub stack: Option<VirtualAddress>,
-    /// How it ended, as `wait` gives it; 0 also to readers who may not know.
+    /// The exit status, as `wait` gives it; 0 also if the reader may not see it.
     pub exit_code: i32,
 }
 
 impl Stat {
-    /// Decodes the one line. `comm` stands in parentheses and may hold any byte, parentheses and newlines too.
+    /// Decodes the line. `comm` is in parentheses and may contain any byte, also parentheses and newlines.
     pub fn parse(bytes: &[u8]) -> Result<Self, BadLine> {
         Self::fields(bytes).ok_or_else(|| BadLine { file: "stat", line: 1, text: Name::new(bytes.trim_ascii_end()) })
     }
@@ -50,8 +50,8 @@ impl Stat {
         let open = bytes.iter().position(|&byte| byte == b'(')?;
         let close = bytes.iter().rposition(|&byte| byte == b')')?;
         let rest = bytes.get(close + 1..)?.trim_ascii();
-        // `procfs` decodes the numbers well, but wants the name to be UTF-8 and something other than blanks (also of
-        // Unicode) after it: it gets another name, and never a blank rest.
+        // `procfs` decodes the numbers well, but needs a UTF-8 name and something other than whitespace (also of
+        // Unicode) after it. So the name is replaced, and the rest is never blank.
         let line = [b"1 (name) ", rest].concat();
         let stat = rest.first()?.is_ascii_graphic().then(|| procfs::process::Stat::from_read(&line[..]))?.ok()?;
         let address = |address: Option<u64>| address.map(VirtualAddress::new);
@@ -73,35 +73,36 @@ impl Stat {
     }
 }
 
-/// What pmdb needs of `/proc/PID/status`.
+/// The fields of `/proc/PID/status` that pmdb needs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Status {
-    /// One letter and its word: `S (sleeping)`.
+    /// The state, as one letter and its word: `S (sleeping)`.
     pub state: String,
-    /// The process that a thread belongs to.
+    /// The process of the thread (Tgid).
     pub process: u32,
-    /// The process id in the process's own PID namespace (NSpid, Linux 4.1), or the one here if the kernel does not
-    /// tell.
+    /// The process id in the innermost PID namespace of the process (NSpid, Linux 4.1), or `process` if the kernel does
+    /// not show it.
     pub own_number: u32,
-    /// The process that traces it, 0 if none.
+    /// The process id of the tracer; 0 if there is none.
     pub tracer: u32,
     /// Real user id.
     pub user: u32,
     /// Real, effective and saved user id, as far as the file has them.
     pub users: Vec<u32>,
-    /// The same of the group.
+    /// Real, effective and saved group id, as far as the file has them.
     pub groups: Vec<u32>,
-    /// The capabilities that it may use (CapPrm), a bit each; 0 if the file does not say.
+    /// The permitted capabilities (CapPrm), a bit each; 0 if the file does not have the line.
     pub permitted: u64,
-    /// The capabilities that it uses (CapEff).
+    /// The effective capabilities (CapEff).
     pub effective: u64,
-    /// The Vm, Rss and Huge fields in the order of the file: name as the kernel spells it, bytes. Empty without memory.
+    /// The Vm, Rss and Huge fields in the order of the file: the kernel's name and bytes. Empty for a process without
+    /// memory.
     pub memory: Vec<(String, u64)>,
     /// `THP_enabled`: whether transparent huge pages are not switched off for the process (PR_SET_THP_DISABLE); since
     /// Linux 5.0.
     pub may_be_huge: Option<bool>,
-    /// `Mems_allowed_list`: the nodes that its cpuset allows; `None` if the file does not say.
+    /// `Mems_allowed_list`: the nodes that the cpuset allows; `None` if the file does not have the line.
     pub allowed_nodes: Option<NodeList>,
 }
 
@@ -159,13 +160,12 @@ impl Status {
 }
 
 impl Status {
-    /// Why a process with these rights may not look at `other` with the rights of CAP_SYS_PTRACE, in the order in which
-    /// the kernel asks (__ptrace_may_access in kernel/ptrace.c, cap_ptrace_access_check in security/commoncap.c);
-    /// `None` if users, groups and capabilities are no reason. Capabilities of different user namespaces are not
-    /// compared.
+    /// Returns why the kernel refuses a process with this status access to `other`, in the order of its checks
+    /// (__ptrace_may_access in kernel/ptrace.c, cap_ptrace_access_check in security/commoncap.c). `None` if users,
+    /// groups and capabilities are no reason. Capabilities of different user namespaces are not compared.
     pub fn refused_by(&self, other: &Status, is_one_namespace: bool) -> Option<String> {
         let differ = |what: &str, own: &[u32], theirs: &[u32]| {
-            // The kernel takes the one for files, which follows the effective one.
+            // The kernel uses the filesystem id, which follows the effective one.
             let own = own.get(1)?;
             if theirs.iter().all(|id| id == own) {
                 return None;
@@ -190,13 +190,13 @@ impl Status {
     }
 }
 
-/// Whether a field is about the memory of a process.
+/// Returns whether a field is about the memory of a process.
 fn is_of_memory(key: &[u8]) -> bool {
     let starts = [&b"Vm"[..], b"Rss", b"Huge"];
     starts.iter().any(|start| key.starts_with(start))
 }
 
-/// `1800 kB`, in bytes.
+/// Parses `1800 kB`, and returns bytes.
 fn amount(value: &[u8]) -> Option<u64> {
     let words: Vec<&[u8]> = text::fields(value).collect();
     match words.as_slice() {
@@ -210,20 +210,20 @@ fn amount(value: &[u8]) -> Option<u64> {
 pub enum ResourceLimit {
     /// RLIMIT_AS: mmap(2) and brk(2) fail with ENOMEM.
     AddressSpace,
-    /// RLIMIT_DATA: the same, for private writable memory.
+    /// RLIMIT_DATA: mmap(2) and brk(2) fail with ENOMEM for private writable memory.
     Data,
-    /// RLIMIT_STACK: an access below it is SIGSEGV.
+    /// RLIMIT_STACK: an access beyond it raises SIGSEGV.
     Stack,
     /// RLIMIT_MEMLOCK: mlock(2) fails with ENOMEM, and so do drivers that pin memory.
     Locked,
 }
 
 impl ResourceLimit {
-    /// All of them.
+    /// All limits.
     pub const ALL: [ResourceLimit; 4] =
         [ResourceLimit::AddressSpace, ResourceLimit::Data, ResourceLimit::Stack, ResourceLimit::Locked];
 
-    /// Its name in setrlimit(2).
+    /// Returns the name of the limit in setrlimit(2).
     pub fn name(self) -> &'static str {
         match self {
             ResourceLimit::AddressSpace => "RLIMIT_AS",
@@ -233,7 +233,7 @@ impl ResourceLimit {
         }
     }
 
-    /// The field of `/proc/PID/status` that the kernel compares with it.
+    /// Returns the field of `/proc/PID/status` that the kernel compares with the limit.
     pub fn field(self) -> &'static str {
         match self {
             ResourceLimit::AddressSpace => "VmSize",
@@ -243,7 +243,7 @@ impl ResourceLimit {
         }
     }
 
-    /// The soft limit that a file says, in bytes: `Some(None)` without one, `None` when the file does not say.
+    /// Returns the soft limit in bytes: `Some(None)` if it is unlimited, `None` if the file does not have it.
     pub fn find(self, bytes: &[u8]) -> Option<Option<u64>> {
         let row = match self {
             ResourceLimit::AddressSpace => "Max address space",
@@ -261,7 +261,7 @@ impl ResourceLimit {
     }
 }
 
-/// The two registers that the kernel shows of a waiting thread.
+/// The two registers of a waiting thread in `/proc/PID/syscall`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Registers {
     /// The address of the next instruction in user space.
@@ -270,7 +270,7 @@ pub struct Registers {
     pub stack_pointer: VirtualAddress,
 }
 
-/// What the file says of a thread.
+/// The state of a thread in `/proc/PID/syscall`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ThreadState {
     /// On a processor, or about to be: its registers keep changing.
@@ -294,7 +294,7 @@ impl ThreadState {
         let program_counter = address()?;
         let stack_pointer = address()?;
         let number = match words.count() {
-            // Only the number is left, or the number and six arguments.
+            // One word is the number alone, and seven are the number and six arguments.
             1 | 7 => text.split(' ').next()?,
             _ => return None,
         };
@@ -303,8 +303,9 @@ impl ThreadState {
     }
 }
 
-/// Bytes in a pointer of the program. The entries are pairs of its words, in either byte order. The size of a program
-/// header (`AT_PHENT`, 4, of include/uapi/linux/auxvec.h) is 56 in a 64-bit program and 32 in a 32-bit one.
+/// Returns the size of a pointer of the program in bytes. The entries are pairs of its words, in either byte order. The
+/// size of a program header (`AT_PHENT`, 4, of include/uapi/linux/auxvec.h) is 56 in a 64-bit program and 32 in a
+/// 32-bit one.
 pub fn pointer_bytes(bytes: &[u8]) -> Option<u8> {
     let wide = [[4u64, 56].map(u64::to_le_bytes).concat(), [4u64, 56].map(u64::to_be_bytes).concat()];
     let narrow = [[4u32, 32].map(u32::to_le_bytes).concat(), [4u32, 32].map(u32::to_be_bytes).concat()];
@@ -319,7 +320,7 @@ pub fn pointer_bytes(bytes: &[u8]) -> Option<u8> {
     }
 }
 
-/// Where the program's vdso is (`AT_SYSINFO_EHDR`, 33), in a program with pointers of so many bytes.
+/// Returns the address of the program's vdso (`AT_SYSINFO_EHDR`, 33), for the given size of pointers.
 pub fn vdso(bytes: &[u8], pointer_bytes: u8) -> Option<u64> {
     const VDSO: u64 = 33;
     let word = |bytes: &[u8]| match pointer_bytes {

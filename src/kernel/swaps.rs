@@ -15,20 +15,20 @@ pub struct SwapArea {
     pub name: Name,
     /// `partition` or `file`.
     pub kind: String,
-    /// Bytes.
+    /// Size of the area in bytes.
     pub size: u64,
-    /// The bytes in use.
+    /// Bytes of the area that are in use.
     pub used: u64,
 }
 
 impl SwapArea {
-    /// The number of the zram device that it is on, which compresses what it holds.
+    /// Returns the number of the zram device, if the area is on one. zram compresses its contents.
     pub fn zram(&self) -> Option<u32> {
         zram_number(self.name.as_bytes())
     }
 }
 
-/// The number of a zram device.
+/// Returns the number of a zram device from its path.
 pub fn zram_number(path: &[u8]) -> Option<u32> {
     text::decimal(path.strip_prefix(b"/dev/zram")?)
 }
@@ -36,9 +36,9 @@ pub fn zram_number(path: &[u8]) -> Option<u32> {
 /// Swapped memory that is compressed in memory, by zram or by zswap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Compressed {
-    /// Bytes as they were.
+    /// Uncompressed size in bytes.
     pub bytes: u64,
-    /// Bytes of memory that they take now, with what the allocator adds.
+    /// Memory in use for the compressed data, in bytes, with the overhead of the allocator.
     pub memory: u64,
 }
 
@@ -66,10 +66,10 @@ impl SwapAreas {
         Ok(SwapAreas(rows.collect::<Result<_, _>>()?))
     }
 
-    /// The area that `slot` is in, if only one of them can be. The rows are in the order of the types (`swap_start` in
-    /// mm/swapfile.c), but the type of an area that was switched off stays free until the next one takes it: before the
-    /// row of type N there are at most N others. An area has as many slots as pages, the first of which is number 1,
-    /// behind its header.
+    /// Returns the area of `slot`, if only one is possible. The rows are in the order of the swap types (`swap_start`
+    /// in mm/swapfile.c), but the type of an area that was switched off stays free until another area uses it: at most
+    /// N rows precede that of type N. An area has as many slots as pages. Slot 0 is its header, so pages begin at slot
+    /// 1.
     pub fn area(&self, slot: SwapEntry, page: PageSize) -> Option<&SwapArea> {
         let holds = |area: &&SwapArea| {
             let bytes = slot.offset.checked_mul(page.bytes());
@@ -84,9 +84,9 @@ impl SwapAreas {
 /// by its version and its configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SwapLayout {
-    /// The options that decide; `None` when the configuration cannot be read.
+    /// The options that decide the layout; `None` if the configuration cannot be read.
     pub options: Option<SwapOptions>,
-    /// The first two numbers of the kernel release.
+    /// Major and minor number of the kernel release.
     pub kernel: (u32, u32),
 }
 
@@ -99,11 +99,11 @@ pub struct SwapOptions {
     pub migration: bool,
     /// CONFIG_DEVICE_PRIVATE
     pub device_private: bool,
-    /// CONFIG_PTE_MARKER (only Linux 5.19 to 6.1 ask for it).
+    /// CONFIG_PTE_MARKER (only Linux 5.19 to 6.1 depend on it).
     pub pte_marker: bool,
 }
 
-/// What a non-present entry really is.
+/// The meaning of a non-present entry, by its swap type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum SwapMeaning {
@@ -117,15 +117,15 @@ pub enum SwapMeaning {
     Device,
     /// A PTE marker; the offset is a set of [`MARKER_BITS`].
     Marker,
-    /// Reading it back from swap failed (a type of its own from Linux 5.19 to 6.1): any access is SIGBUS.
+    /// Reading the page from swap failed (a separate type from Linux 5.19 to 6.1): any access raises SIGBUS.
     ReadError,
-    /// One of hwpoison, migration, device (5.19 to 6.1: or marker): which, cannot be told without the kernel's
+    /// Hwpoison, migration or device (5.19 to 6.1: or marker): which of them is unknown without the kernel's
     /// configuration.
     Special,
 }
 
-/// The bits in the offset of a PTE marker, each with its meaning (`PTE_MARKER_UFFD_WP` and the next ones in
-/// include/linux/swapops.h). The guard bit came with Linux 6.13, two releases before bit 58 of the page map.
+/// The bits in the offset of a PTE marker, each with its meaning (`PTE_MARKER_UFFD_WP` and the following constants in
+/// include/linux/swapops.h). The guard bit exists since Linux 6.13, bit 58 of the page map since 6.15.
 pub const MARKER_BITS: [(u64, &str); 3] =
     [(MARKER_UFFD_WP, "userfaultfd write-protection"), (MARKER_POISONED, "poisoned"), (MARKER_GUARD, "guard page")];
 /// The marker of a page that userfaultfd protects from writes.
@@ -135,16 +135,16 @@ pub const MARKER_POISONED: u64 = 2;
 /// The marker of a guard page.
 pub const MARKER_GUARD: u64 = 4;
 
-/// The swap types that there are (MAX_SWAPFILES_SHIFT is 5).
+/// The number of swap types (MAX_SWAPFILES_SHIFT is 5).
 const TYPES: u8 = 32;
 
 impl SwapLayout {
-    /// What swap type `kind` (0 to 31) means on this kernel.
+    /// Returns the meaning of swap type `kind` (0 to 31) on this kernel.
     pub fn meaning(self, kind: u8) -> SwapMeaning {
         let Some(options) = self.options else {
             return self.meaning_without_options(kind);
         };
-        // From the top down; the first group that `kind` falls into.
+        // Groups of types from the top down: `kind` is in the first that reaches it.
         let groups = [
             (self.read_errors(), SwapMeaning::ReadError),
             (self.markers(options.pte_marker), SwapMeaning::Marker),
@@ -162,7 +162,7 @@ impl SwapLayout {
         SwapMeaning::Area
     }
 
-    /// Only what holds whatever the options: the fixed types at the top, and those below the lowest possible pseudo
+    /// Returns what is true for all options: the fixed types at the top, and the types below the lowest possible pseudo
     /// type.
     fn meaning_without_options(self, kind: u8) -> SwapMeaning {
         let top = TYPES - self.read_errors();
@@ -186,7 +186,7 @@ impl SwapLayout {
     fn devices(self, option: bool) -> u8 {
         match (option, self.kernel) {
             (false, _) => 0,
-            // Device-exclusive entries came in 5.14 as a pair and became a single type in 6.15.
+            // Device-exclusive entries were a pair of types from 5.14 on and are a single type since 6.15.
             (true, kernel) if kernel >= (6, 15) => 3,
             (true, kernel) if kernel >= (5, 14) => 4,
             (true, _) => 2,
@@ -195,32 +195,32 @@ impl SwapLayout {
     fn migrations(self, option: bool) -> u8 {
         match (option, self.kernel) {
             (false, _) => 0,
-            // The third, read-exclusive, came with the anon-exclusive flag in 5.19.
+            // Since 5.19 the third type is for read-exclusive entries, with the anon-exclusive flag.
             (true, kernel) if kernel >= (5, 19) => 3,
             (true, _) => 2,
         }
     }
 }
 
-/// The options of a kernel, as bytes of its configuration file.
+/// The kernel configuration, as the text of its file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Config(Vec<u8>);
 
 impl Config {
-    /// From the text of the file; `None` if it has no option.
+    /// Wraps the text of the file; `None` if it has no option.
     pub fn new(text: Vec<u8>) -> Option<Self> {
         let is_one = text::lines(&text).any(|line| line.bytes.starts_with(b"CONFIG_"));
         is_one.then_some(Config(text))
     }
 
-    /// Whether `option`, as `CONFIG_MIGRATION`, is built in: `=y`.
+    /// Returns whether `option`, such as `CONFIG_MIGRATION`, is built in (`=y`).
     pub fn is_set(&self, option: &str) -> bool {
         text::lines(&self.0)
             .any(|line| line.bytes.strip_prefix(option.as_bytes()).map(<[u8]>::trim_ascii_end) == Some(b"=y"))
     }
 
-    /// Whether the kernel counts the mappings of each page, as all did before Linux 6.15, and not only those of a large
-    /// folio as a whole.
+    /// Returns whether the kernel counts the mappings of each page, as all did before Linux 6.15. Without
+    /// CONFIG_PAGE_MAPCOUNT it counts those of a large folio only as a whole.
     pub fn counts_each_page(&self) -> bool {
         self.is_set("CONFIG_PAGE_MAPCOUNT")
     }

@@ -1,4 +1,4 @@
-//! The text files of `/proc`, as bytes: lines, fields, numbers, and names that somebody else chose.
+//! The text files of `/proc`, as bytes: lines, fields, numbers, and names with hostile bytes.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -7,15 +7,15 @@ use std::sync::Arc;
 use std::{fmt, iter};
 use thiserror::Error;
 
-/// A line that does not have the form that the kernel gives it.
+/// A line that does not have the kernel's format.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("cannot parse line {line} of {file}: `{text}`")]
 pub struct BadLine {
-    /// The file, as a word: `maps`.
+    /// The name of the file, such as `maps`.
     pub file: &'static str,
-    /// Counted from 1.
+    /// The number of the line, from 1 on.
     pub line: usize,
-    /// What it says.
+    /// The text of the line.
     pub text: Name,
 }
 
@@ -23,33 +23,33 @@ pub struct BadLine {
 #[derive(Clone, Copy)]
 pub(crate) struct TextLine<'a> {
     number: usize,
-    /// Its bytes.
+    /// The bytes of the line.
     pub(crate) bytes: &'a [u8],
 }
 
 impl<'a> TextLine<'a> {
-    /// The error for this line of `file`.
+    /// Returns the error for this line of `file`.
     pub(crate) fn bad(self, file: &'static str) -> BadLine {
         BadLine { file, line: self.number, text: Name::new(self.bytes) }
     }
-    /// Its fields, separated by spaces and tabs.
+    /// Returns the fields of the line, separated by spaces and tabs.
     pub(crate) fn fields(self) -> impl Iterator<Item = &'a [u8]> {
         fields(self.bytes)
     }
 }
 
-/// The lines of `bytes`, without empty ones.
+/// Returns the lines of `bytes`, without empty ones.
 pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = TextLine<'_>> {
     lines_from(0, bytes)
 }
 
-/// The same, after `before` earlier lines.
+/// Returns the lines of `bytes`, numbered as if `before` lines preceded them.
 pub(crate) fn lines_from(before: usize, bytes: &[u8]) -> impl Iterator<Item = TextLine<'_>> {
     let mut rest = bytes;
     let next = move || {
         let whole = rest;
-        // `memchr` would first ask the processor what it can do. In a virtual machine that takes 0.1 ms, a seventh of
-        // a short answer.
+        // `memchr` would first query the features of the processor. In a virtual machine that lasts 0.1 ms, a seventh
+        // of a short answer.
         let length = rest.skip_until(b'\n').ok().filter(|&length| length > 0)?;
         let line = whole.get(..length)?;
         Some(line.strip_suffix(b"\n").unwrap_or(line))
@@ -58,40 +58,40 @@ pub(crate) fn lines_from(before: usize, bytes: &[u8]) -> impl Iterator<Item = Te
     iter::from_fn(next).zip(before + 1..).map(line).filter(|line| !line.bytes.is_empty())
 }
 
-/// The fields of `bytes`, separated by spaces and tabs.
+/// Returns the fields of `bytes`, separated by spaces and tabs.
 pub(crate) fn fields(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.split(|byte| matches!(byte, b' ' | b'\t')).filter(|field| !field.is_empty())
 }
 
-/// What stands before and after the first `mark`.
+/// Returns the bytes before and after the first `mark`.
 pub(crate) fn split_once(bytes: &[u8], mark: u8) -> Option<(&[u8], &[u8])> {
     let at = bytes.iter().position(|&byte| byte == mark)?;
     Some((bytes.get(..at)?, bytes.get(at + 1..)?))
 }
 
-/// A decimal number and nothing else.
+/// Parses a decimal number without a sign or other characters.
 pub(crate) fn decimal<T: std::str::FromStr>(bytes: &[u8]) -> Option<T> {
-    // `parse` would also take a sign.
+    // `parse` would also accept a sign.
     let digits = !bytes.is_empty() && bytes.iter().all(u8::is_ascii_digit);
     std::str::from_utf8(bytes).ok().filter(|_| digits)?.parse().ok()
 }
 
-/// A number of units of 1024 bytes, in bytes.
+/// Parses a number of kibibytes, and returns bytes.
 pub(crate) fn kibibytes(bytes: &[u8]) -> Option<u64> {
     decimal(bytes).and_then(|number: u64| number.checked_mul(1024))
 }
 
-/// Text of the kernel's own, which is UTF-8. That of a capture may be anything.
+/// Decodes text of the kernel, which is UTF-8. A capture may contain any bytes.
 pub(crate) fn lossy(bytes: &[u8]) -> String {
     one_line(&String::from_utf8_lossy(bytes))
 }
 
-/// A sentence or a word in which no line begins, and nothing that moves the cursor: such characters are replaced.
+/// Replaces line ends and characters that move the cursor, so that the text stays on one line.
 pub(crate) fn one_line(text: &str) -> String {
     text.replace(|c| c != '\t' && !is_plain(c), "\u{fffd}")
 }
 
-/// A hexadecimal number without `0x`, and nothing else.
+/// Parses a hexadecimal number without `0x` or other characters.
 pub(crate) fn hexadecimal(bytes: &[u8]) -> Option<u64> {
     if bytes.is_empty() {
         return None;
@@ -99,7 +99,7 @@ pub(crate) fn hexadecimal(bytes: &[u8]) -> Option<u64> {
     bytes.iter().try_fold(0, with_digit)
 }
 
-/// A hexadecimal number without `0x` before the first `mark`, and the rest after it.
+/// Parses the hexadecimal number (without `0x`) before the first `mark`, and returns it with the bytes after `mark`.
 pub(crate) fn hexadecimal_before(mark: u8, bytes: &[u8]) -> Option<(u64, &[u8])> {
     let mut number = 0;
     for (at, byte) in bytes.iter().enumerate() {
@@ -112,7 +112,7 @@ pub(crate) fn hexadecimal_before(mark: u8, bytes: &[u8]) -> Option<(u64, &[u8])>
     None
 }
 
-/// `number` with one more hexadecimal digit; `None` if it is none, or one too many.
+/// Appends a hexadecimal digit to `number`; `None` if `byte` is not one, or the number exceeds 64 bits.
 #[inline]
 fn with_digit(number: u64, byte: &u8) -> Option<u64> {
     let digit = match byte {
@@ -124,7 +124,7 @@ fn with_digit(number: u64, byte: &u8) -> Option<u64> {
     (number >> 60 == 0).then_some(number << 4 | u64::from(digit))
 }
 
-/// Undoes `\NNN` (three octal digits), as `seq_file` writes what would break a line or a field.
+/// Decodes `\NNN` (three octal digits), with which `seq_file` escapes the separators of lines and fields.
 pub(crate) fn unescape_octal(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
@@ -142,7 +142,7 @@ pub(crate) fn unescape_octal(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Undoes `\012`, the only thing that `maps` escapes: every other backslash stands for itself.
+/// Decodes `\012`, the only escape in `maps`: any other backslash is literal.
 pub(crate) fn unescape_newline(bytes: &[u8]) -> Cow<'_, [u8]> {
     if !bytes.contains(&b'\\') {
         return Cow::Borrowed(bytes);
@@ -164,52 +164,52 @@ fn octal_byte(digits: &[u8; 3]) -> Option<u8> {
     })
 }
 
-/// A name as the kernel or an ELF file gives it: any bytes. Copies share them.
+/// A name from the kernel or an ELF file: any bytes. Clones share them.
 ///
-/// Its [`Display`](fmt::Display) and JSON forms are the only ways out to a terminal, and both escape: control
-/// characters, invisible and direction-changing characters and bytes that are not UTF-8 come out as `\x1b`, `\u{202e}`
-/// and the like, and a backslash as `\\`, so that two names never look the same.
+/// Names reach a terminal only through [`Display`](fmt::Display) and JSON, and both escape them. Control characters,
+/// invisible and direction-changing characters and bytes that are not UTF-8 become `\x1b`, `\u{202e}` and the like, and
+/// a backslash becomes `\\`, so that two names never look the same.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Name(Arc<[u8]>);
 
 impl Name {
-    /// Takes the bytes as they are.
+    /// Makes a name of any bytes.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
         let bytes = bytes.into();
         #[cfg(test)]
         NAMED_BYTES.set(NAMED_BYTES.get() + bytes.len());
         Name(bytes.into())
     }
-    /// A copy of the bytes, made at once.
+    /// Makes a name of a copy of the bytes.
     pub fn copied(bytes: &[u8]) -> Self {
         match bytes {
-            // The default takes no memory.
+            // The default allocates no memory.
             [] => Name::default(),
             bytes => Name(bytes.into()),
         }
     }
-    /// The bytes as they came.
+    /// Returns the bytes, unescaped.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
-    /// Its printable form, borrowed where nothing has to be escaped.
+    /// Returns the printable form, borrowed if nothing has to be escaped.
     pub fn escaped(&self) -> Cow<'_, str> {
         escape(&self.0)
     }
-    /// Whether there is no name at all.
+    /// Returns whether the name has no bytes.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-    /// The part after the last slash: what people call a library or a program.
+    /// Returns the part after the last slash, as the name of a library or a program.
     #[must_use]
     pub fn file_name(&self) -> Name {
         Name::new(self.tail())
     }
-    /// The last part of a path, printable.
+    /// Returns the printable form of the part after the last slash.
     pub fn escaped_file_name(&self) -> Cow<'_, str> {
         escape(self.tail())
     }
-    /// The same, not as a name of its own.
+    /// Returns the bytes after the last slash.
     pub(crate) fn tail(&self) -> &[u8] {
         let bytes = &*self.0;
         memchr::memrchr(b'/', bytes).map_or(bytes, |slash| &bytes[slash + 1..])
@@ -240,7 +240,7 @@ impl From<&str> for Name {
     }
 }
 
-/// The printable form of hostile bytes; borrowed where nothing had to be escaped.
+/// Returns the printable form of hostile bytes, borrowed if nothing has to be escaped.
 pub fn escape(bytes: &[u8]) -> Cow<'_, str> {
     let is_plain_ascii = |byte: &u8| (b' '..=b'~').contains(byte) && *byte != b'\\';
     if let Ok(text) = std::str::from_utf8(bytes)
@@ -265,12 +265,13 @@ pub fn escape(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The bytes that [`escape`] printed so. A backslash that begins none of its escapes stays as it is.
+/// Returns the bytes that [`escape`] prints as `text`. A backslash that begins none of its escapes is literal.
 pub fn unescape(text: &str) -> Vec<u8> {
     unescaped(text, |letter| (letter == b'\\').then_some(letter))
 }
 
-/// The bytes that are written so in quotes: also `\n`, `\t` and quotes after a backslash.
+/// Returns the bytes that are written as `text` in quotes: the escapes of [`unescape`], and `\n`, `\t` and quotes after
+/// a backslash.
 pub fn unescape_quoted(text: &str) -> Vec<u8> {
     unescaped(text, |letter| match letter {
         b'n' => Some(b'\n'),
@@ -315,13 +316,13 @@ fn escaped_character(text: &str) -> Option<(char, &str)> {
     Some((char::from_u32(hex_number(digits)?)?, behind))
 }
 
-/// A number of digits only: the standard library would also take a sign.
+/// Parses hexadecimal digits. The standard library would also accept a sign.
 fn hex_number(digits: &str) -> Option<u32> {
     let all = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     u32::from_str_radix(digits, 16).ok().filter(|_| all)
 }
 
-/// Whether a character shows itself as one visible mark (or a blank) and moves nothing else.
+/// Returns whether a character prints as one visible mark or a space, and moves nothing else.
 pub fn is_plain(c: char) -> bool {
     let hidden = matches!(c as u32,
         0x00ad | 0x034f | 0x061c | 0x115f | 0x1160 | 0x17b4 | 0x17b5 | 0x180b..=0x180f | 0x200b..=0x200f
@@ -330,10 +331,10 @@ pub fn is_plain(c: char) -> bool {
     c.is_ascii_graphic() || c == ' ' || (!c.is_control() && !hidden && is_assigned(c))
 }
 
-/// Whether a character is assigned, and not for private use: of others it is unknown how a terminal shows them.
+/// Returns whether a character is assigned, and not for private use. How a terminal shows others is unknown.
 fn is_assigned(c: char) -> bool {
-    // The standard library has the table: the debug form of text escapes other characters, but also blanks and a mark
-    // without a letter before it.
+    // The debug form of text in the standard library has the table. It also escapes spaces, and a combining mark that
+    // follows no letter.
     let behind_a_letter = format!("a{c}");
     let shown = behind_a_letter.escape_debug();
     c.is_whitespace() || shown.eq(behind_a_letter.chars())

@@ -1,6 +1,6 @@
-//! The files of `/proc` with a 64-bit word for each page: one row each.
+//! The files of `/proc` with a 64-bit word for each page or frame: one row each.
 
-/// A file with a 64-bit word for each page.
+/// A file with a 64-bit word for each page or frame.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum WordFile {
     /// `/proc/PID/pagemap`, a word for each page of the address space.
@@ -13,7 +13,7 @@ pub enum WordFile {
     FrameCgroups,
 }
 
-/// What is known of a file before it is opened.
+/// The constant properties of a file.
 struct About {
     name: &'static str,
     option: &'static str,
@@ -23,7 +23,7 @@ struct About {
 }
 
 impl WordFile {
-    /// Those with a word for each page frame. The flags come first: they show where folios are.
+    /// The files with a word for each page frame. The flags come first: they show where folios are.
     pub(crate) const OF_FRAMES: [WordFile; 3] = [WordFile::FrameFlags, WordFile::FrameCounts, WordFile::FrameCgroups];
 
     const fn about(self) -> About {
@@ -48,28 +48,28 @@ impl WordFile {
         About { name, option, holds, words, need }
     }
 
-    /// Its name in `/proc`, or in `/proc/PID`.
+    /// Returns the name of the file in `/proc`, or in `/proc/PID`.
     pub(crate) const fn name(self) -> &'static str {
         self.about().name
     }
 
-    /// The option that a kernel with this file was built with.
+    /// Returns the configuration option without which a kernel does not have the file.
     pub(crate) const fn option(self) -> &'static str {
         self.about().option
     }
 
-    /// What a word of it is.
+    /// Returns the meaning of one word.
     pub(crate) const fn holds(self) -> &'static str {
         self.about().holds
     }
 
-    /// What all its words are called: as a field of a capture's index, and where the help says what a fact needs.
+    /// Returns the name of all its words: a field of a capture's index, and the data that a fact needs in the help.
     #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "only captures and the help have it"))]
     pub(crate) const fn words(self) -> &'static str {
         self.about().words
     }
 
-    /// What has to be so that it can be read, as the help has it.
+    /// Returns what is needed to read the file, for the help.
     #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "only the help has it"))]
     pub(crate) const fn need(self) -> &'static str {
         self.about().need

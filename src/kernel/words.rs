@@ -1,29 +1,29 @@
 //! Enumerations whose variants each have a word.
 
-/// Such an enumeration, for parsers of the words.
+/// An enumeration whose variants have words, for parsers of them.
 pub trait Worded: Copy + PartialEq + 'static {
-    /// Every one, in the order of the words.
+    /// All variants, in the order of the words.
     const ALL: &'static [Self];
 
-    /// The word for it.
+    /// Returns the word of the variant.
     fn word(self) -> &'static str;
 
-    /// What it is, in one sentence: its doc comment.
+    /// Returns the meaning of the variant in one sentence: its doc comment.
     fn about(self) -> &'static str;
 
-    /// The one with that word.
+    /// Returns the variant with this word.
     fn from_word(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|one| one.word() == word)
     }
 
-    /// All the words.
+    /// Returns all words.
     fn words() -> impl Iterator<Item = &'static str> {
         Self::ALL.iter().map(|one| one.word())
     }
 }
 
-/// A doc comment as the meaning in a row of a table: a fragment, without a capital and a full stop. Abbreviations keep
-/// theirs.
+/// Converts a doc comment to the meaning in a row of a table: a fragment, without a capital and a full stop.
+/// Abbreviations keep their capitals.
 pub fn fragment(about: &str) -> String {
     let about = about.trim_end_matches('.');
     let mut letters = about.chars();
@@ -33,8 +33,8 @@ pub fn fragment(about: &str) -> String {
     first.into_iter().chain(letters).collect()
 }
 
-/// Declares an enumeration with its words: a list of all variants in their order, and a method, of the name that is
-/// given, for the word. A variant is declared once, so that none is missing from the list.
+/// Declares an enumeration with a word for each variant, a list of all variants, and a method, with the given name,
+/// that returns the word. A variant is declared once, so that the list cannot miss one.
 macro_rules! worded {
     (
         $(#[$meta:meta])*
@@ -48,10 +48,10 @@ macro_rules! worded {
         }
 
         impl $name {
-            /// Every one, in the order of the words.
+            /// All variants, in the order of the words.
             pub const ALL: &'static [$name] = &[$($name::$variant,)*];
 
-            /// The word for it.
+            /// Returns the word of the variant.
             pub const fn $word(self) -> &'static str {
                 match self {
                     $($name::$variant => $text,)*

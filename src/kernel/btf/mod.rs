@@ -3,8 +3,8 @@
 //!
 //! A kernel has more than 100,000 types. Only the offset of each is remembered, and names are compared while searching.
 //!
-//! Every count, offset and number of a type may be a lie. [`Layout::parse`] proves that each type lies inside the file.
-//! A question follows at most `MOST_STEPS` members and links, so that neither cycles nor deep nesting keep it.
+//! Every count, offset and type number may be false. [`Layout::parse`] checks that each type is inside the file. A
+//! lookup follows at most `MOST_STEPS` members and links, so that cycles and deep nesting end.
 
 #[cfg(test)]
 mod tests;
@@ -15,33 +15,32 @@ pub use types::BadBtf;
 use crate::budget::Budget;
 use types::{ARRAY, ENUM, ENUM64, FLOAT, INT, PTR, STRUCT, Type, TypeTable, UNION};
 
-/// The most members and links between types that one question looks at. The largest structures of a kernel have some
-/// hundred members.
+/// The most members and links that one lookup follows. The largest structures of a kernel have some hundred members.
 const MOST_STEPS: u64 = 1 << 16;
 
 /// The structures and enumerations of one kernel.
 ///
-/// Kernels have structures of the same name that differ, each private to a file. A question about such a name has an
+/// A kernel may have several structures of one name, each private to a source file. A lookup of such a name has an
 /// answer only if it is the same for all of them.
 #[derive(Clone, Debug)]
 pub struct Layout(TypeTable);
 
-/// The place of a member.
+/// The place of a member in its structure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MemberPlace {
     /// Bits from the beginning of the structure to the member. In a big-endian kernel the first bit of a byte is its
     /// most significant one.
     pub bit_offset: u64,
-    /// Its width in bits: of an array, that of all its elements.
+    /// The width of the member in bits; for an array, that of all elements.
     pub bits: u64,
-    /// Whether it is a signed number, or a structure of only one, as `atomic_t`.
+    /// Whether the member is a signed integer, or a structure that contains only one, as `atomic_t`.
     pub is_signed: bool,
-    /// Whether it is a bit field.
+    /// Whether the member is a bit field.
     pub is_bit_field: bool,
 }
 
 impl MemberPlace {
-    /// Bytes from the beginning of the structure; `None` for a bit field.
+    /// Returns the offset of the member in bytes; `None` for a bit field.
     pub fn byte_offset(&self) -> Option<u64> {
         (!self.is_bit_field && self.bit_offset.is_multiple_of(8)).then_some(self.bit_offset / 8)
     }
@@ -61,20 +60,21 @@ impl Layout {
         self.agreed_answer(structure, &[STRUCT, UNION], |one, _| Some(u64::from(one.size)))
     }
 
-    /// The place of a member. `path` is its name, or several with dots between them: `folio` has `page.flags`. Members
-    /// of anonymous structures and unions count as members of what these are in, as in C. No pointer is followed.
+    /// Returns the place of a member. `path` is its name, or several with dots between them: `folio` has `page.flags`.
+    /// Members of anonymous structures and unions belong to the enclosing structure, as in C. Pointers are not
+    /// followed.
     pub fn member(&self, structure: &str, path: &str) -> Option<MemberPlace> {
         self.agreed_answer(structure, &[STRUCT, UNION], |one, budget| self.place(*one, path, budget))
     }
 
-    /// The value of a name in an enumeration. `None` also if older BTF, which does not record signs, leaves it open
-    /// whether the value is negative.
+    /// Returns the value of a name in an enumeration. Older BTF does not record signs: `None` also if the value may be
+    /// negative.
     pub fn enumerator(&self, enumeration: &str, name: &str) -> Option<i64> {
         self.agreed_answer(enumeration, &[ENUM, ENUM64], |one, _| self.0.value_of(one, name))
     }
 
-    /// The value of a member of at most 64 bits, from the bytes of its structure. A structure of only one number
-    /// gives that number.
+    /// Returns the value of a member of at most 64 bits, from the bytes of its structure. A member that is a structure
+    /// of one number has the value of that number.
     pub fn value(&self, member: MemberPlace, structure: &[u8]) -> Option<i128> {
         let bits = u32::try_from(member.bits).ok().filter(|bits| (1..=64).contains(bits))?;
         let start = usize::try_from(member.bit_offset / 8).ok()?;
@@ -92,7 +92,7 @@ impl Layout {
         Some(if member.is_signed { at_top as i128 >> unused } else { (at_top >> unused) as i128 })
     }
 
-    /// The answer for all definitions of that name, if it is the same for each.
+    /// Returns the result of `answer` for all definitions of this name, if it is the same for each.
     fn agreed_answer<T: PartialEq>(
         &self,
         name: &str,
@@ -105,7 +105,7 @@ impl Layout {
         wanted.all(|one| answer(&one, &mut budget).as_ref() == Some(&first)).then_some(first)
     }
 
-    /// The place of a member in this structure.
+    /// Returns the place of a member in this definition of its structure.
     fn place(&self, structure: Type, path: &str, budget: &mut Budget) -> Option<MemberPlace> {
         let mut inside = structure;
         let mut offset = 0u64;
@@ -119,14 +119,14 @@ impl Layout {
         self.whole(found, offset, budget)
     }
 
-    /// The member of that name, also inside anonymous structures and unions.
+    /// Finds the member with this name, also inside anonymous structures and unions.
     fn find(&self, structure: Type, name: &str, budget: &mut Budget) -> Option<MemberEntry> {
         let mut pending = vec![(structure, 0u64)];
         while let Some((inside, start)) = pending.pop() {
             for index in 0..inside.count {
                 budget.go_on().ok()?;
                 let [name_at, number, place] = self.0.entry(&inside, index)?;
-                // With the flag, the place of a bit field includes its width.
+                // With `kind_flag` the upper 8 bits of the offset are the width of a bit field.
                 let (place, bits) = if inside.flag { (place & 0xff_ffff, place >> 24) } else { (place, 0) };
                 let bit_offset = start.checked_add(place.into())?;
                 if self.0.is_called(name_at, name) {
@@ -141,7 +141,7 @@ impl Layout {
         None
     }
 
-    /// The member with its width. `offset` is that of the structure in which it was found.
+    /// Adds the width to a member. `offset` is that of the structure in which it was found.
     fn whole(&self, found: MemberEntry, offset: u64, budget: &mut Budget) -> Option<MemberPlace> {
         let mut bit_offset = offset.checked_add(found.bit_offset)?;
         let mut elements = 1u64;
@@ -159,7 +159,7 @@ impl Layout {
         let whole = u64::from(bytes) * 8;
         let mut bits = u64::from(found.bits);
         if one.kind == INT && bits == 0 {
-            // A bit field of a structure without the flag is an integer of another width.
+            // Without `kind_flag` a bit field has an integer type with the offset and width of the field.
             let int = self.0.int(&one)?;
             if (u64::from(int.bits), int.bit_offset) != (whole, 0) {
                 bits = int.bits.into();
@@ -179,9 +179,9 @@ impl Layout {
 
 /// A member as its structure records it.
 struct MemberEntry {
-    /// The number of its type.
+    /// The number of the member's type.
     number: u32,
     bit_offset: u64,
-    /// The width of a bit field, otherwise 0.
+    /// The width of a bit field; 0 for other members.
     bits: u32,
 }

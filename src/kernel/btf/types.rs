@@ -1,4 +1,4 @@
-//! The records of BTF: its header, its types and what follows each of them.
+//! The records of BTF: the header, the types, and the data after each type.
 
 use crate::budget::{Budget, OutOfBudget};
 use std::ops::Range;
@@ -24,26 +24,26 @@ const DECL_TAG: u8 = 17;
 const TYPE_TAG: u8 = 18;
 pub(super) const ENUM64: u8 = 19;
 
-/// The size of the header without what newer versions of it add.
+/// The size of the header without the fields of newer versions.
 const HEADER_BYTES: u32 = 24;
-/// The size of the header that says where the sizes of kinds are.
+/// The size of the header with the place of the sizes of kinds (`struct btf_layout`).
 const HEADER_WITH_KINDS: u32 = 32;
-/// The size of a type without what follows it.
+/// The size of a type without the data after it.
 const TYPE_BYTES: usize = 12;
 
-/// Why bytes are no description of a kernel.
+/// Why the bytes are no valid BTF.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum BadBtf {
-    /// The bytes do not begin as BTF does.
+    /// The bytes do not begin with the magic number of BTF.
     #[error("not BTF")]
     NotBtf,
-    /// Only version 1 exists.
+    /// The version is not 1, the only one that exists.
     #[error("unknown version of BTF: {0}")]
     Version(u8),
-    /// A part lies beyond the end.
+    /// This part extends beyond the end.
     #[error("BTF ends before its {0}")]
     CutShort(&'static str),
-    /// The size of such a type is unknown, so that those after it cannot be found.
+    /// This kind of type has an unknown size, so that later types cannot be found.
     #[error("BTF has a type of unknown kind {0}")]
     Kind(u8),
     /// The budget ended first.
@@ -51,7 +51,7 @@ pub enum BadBtf {
     GivenUp(#[from] OutOfBudget),
 }
 
-/// The types of one file. The bytes are kept as they are.
+/// The types of one BTF file, whose bytes are kept unchanged.
 #[derive(Clone, Debug)]
 pub(super) struct TypeTable {
     bytes: Vec<u8>,
@@ -65,11 +65,11 @@ pub(super) struct TypeTable {
     pub(super) pointer_bytes: Option<u32>,
 }
 
-/// The parts of the file.
+/// The ranges of bytes of the file that its header describes.
 struct Parts {
     types: Range<usize>,
     names: Range<usize>,
-    /// For each kind the size of what follows a type (`struct btf_layout`, in headers of 32 bytes).
+    /// For each kind the size of the data after a type (`struct btf_layout`, in headers of 32 bytes).
     kinds: Range<usize>,
 }
 
@@ -94,7 +94,7 @@ impl Parts {
         Ok(Parts { types: part(8, "types")?, names: part(16, "names")?, kinds })
     }
 
-    /// The offset after a type and all that belongs to it.
+    /// Returns the offset after a type and its data.
     fn after(&self, file: &TypeTable, one: &Type) -> Result<usize, BadBtf> {
         let (fixed, each) = match one.kind {
             PTR | FWD | TYPEDEF | VOLATILE | CONST | RESTRICT | FUNC | FLOAT | TYPE_TAG => (0, 0),
@@ -104,13 +104,14 @@ impl Parts {
             STRUCT | UNION | DATASEC | ENUM64 => (0, 12),
             kind => self.sizes_of_unknown(file, kind).ok_or(BadBtf::Kind(kind))?,
         };
-        // At most 255 × 2²⁴: it cannot overflow 64 bits.
+        // At most 255 × 2²⁴, which cannot overflow 64 bits.
         let size = TYPE_BYTES as u64 + u64::from(fixed) + u64::from(each) * u64::from(one.count);
         let end = usize::try_from(size).ok().and_then(|size| one.at.checked_add(size));
         end.filter(|&end| end <= self.types.end).ok_or(BadBtf::CutShort("types"))
     }
 
-    /// What follows a type of a kind that is newer than this program: the size of the fixed part, and of each element.
+    /// Returns the sizes of the fixed part and of each element after a type, for a kind that this program does not
+    /// know.
     fn sizes_of_unknown(&self, file: &TypeTable, kind: u8) -> Option<(u8, u8)> {
         let rows = file.bytes.get(self.kinds.clone())?.as_chunks::<4>().0;
         let [fixed, each, ..] = rows.get(usize::from(kind)).filter(|_| kind != 0)?;
@@ -121,16 +122,17 @@ impl Parts {
 /// One type.
 #[derive(Clone, Copy)]
 pub(super) struct Type {
-    /// Its offset in the file.
+    /// The offset of the type in the file.
     pub(super) at: usize,
-    /// The offset of its name.
+    /// The offset of the name among the strings.
     pub(super) name: u32,
     pub(super) kind: u8,
-    /// For a structure: places of members include widths. For an enumeration: its values are signed.
+    /// `kind_flag`. Of a structure: the offsets of members include widths of bit fields. Of an enumeration: its values
+    /// are signed.
     pub(super) flag: bool,
-    /// How many members, values or parameters follow.
+    /// The number of members, values or parameters after the type.
     pub(super) count: u32,
-    /// Its size in bytes, or the number of the type that it refers to.
+    /// The size of the type in bytes, or the number of the type that it refers to.
     pub(super) size: u32,
 }
 
@@ -140,7 +142,7 @@ impl Type {
     }
 }
 
-/// The width of an integer.
+/// The data after an integer type.
 pub(super) struct Int {
     pub(super) is_signed: bool,
     pub(super) bit_offset: u8,
@@ -166,7 +168,7 @@ impl TypeTable {
         let parts = Parts::find(&file)?;
         file.names = parts.names.clone();
         let mut at = parts.types.start;
-        // The two lists grow with the types that were read, to at most two thirds of the size of the file.
+        // `offsets` and `named_types` grow with the types read so far, to at most two thirds of the size of the file.
         while at < parts.types.end {
             budget.go_on()?;
             let one = file.type_at(at).ok_or(BadBtf::CutShort("types"))?;
@@ -195,13 +197,13 @@ impl TypeTable {
         self.type_at(usize::try_from(*self.offsets.get(index)?).ok()?)
     }
 
-    /// The structures, unions and enumerations of that name.
+    /// Returns the structures, unions and enumerations with this name.
     pub(super) fn definitions(&self, name: &str) -> impl Iterator<Item = Type> {
         let all = self.named_types.iter().filter_map(|&number| self.type_of(number));
         all.filter(move |one| self.is_called(one.name, name))
     }
 
-    /// The type without typedefs, qualifiers and tags.
+    /// Returns the type without typedefs, qualifiers and tags.
     pub(super) fn plain(&self, mut number: u32, budget: &mut Budget) -> Option<Type> {
         loop {
             budget.go_on().ok()?;
@@ -213,12 +215,12 @@ impl TypeTable {
         }
     }
 
-    /// An element of a structure, or of an enumeration of 64 bits.
+    /// Returns one member of a structure, or one value of a 64-bit enumeration, as three words.
     pub(super) fn entry(&self, one: &Type, index: u32) -> Option<[u32; 3]> {
         self.words(one.at + TYPE_BYTES + 12 * usize::try_from(index).ok()?)
     }
 
-    /// The type of an array's elements, and how many there are.
+    /// Returns the type and the number of the elements of an array.
     pub(super) fn array(&self, one: &Type) -> Option<(u32, u32)> {
         let [element, _, count] = self.words(one.at + TYPE_BYTES)?;
         Some((element, count))
@@ -230,7 +232,7 @@ impl TypeTable {
         Some(Int { is_signed: kinds & 1 == 1, bit_offset, bits })
     }
 
-    /// Whether it is a signed number, or a structure of only one, as `atomic_t`.
+    /// Returns whether the type is a signed integer, or a structure that contains only one, as `atomic_t`.
     pub(super) fn is_signed(&self, mut one: Type, budget: &mut Budget) -> Option<bool> {
         while one.kind == STRUCT && one.count == 1 {
             let [_, number, _] = self.entry(&one, 0)?;
@@ -246,7 +248,7 @@ impl TypeTable {
         }
     }
 
-    /// The value of a name in an enumeration.
+    /// Returns the value that an enumeration gives to a name.
     pub(super) fn value_of(&self, one: &Type, name: &str) -> Option<i64> {
         (0..one.count).find_map(|index| {
             let (name_at, value) = if one.kind == ENUM64 {
@@ -261,7 +263,7 @@ impl TypeTable {
         })?
     }
 
-    /// Remembers a type that questions look for.
+    /// Lists a structure, union or enumeration with a name, and records the size of the first `long`.
     fn note(&mut self, one: &Type) {
         let number = self.offsets.len() as u32;
         match one.kind {

@@ -1,4 +1,4 @@
-//! Memory cgroups: from an inode number, as `/proc/kpagecgroup` gives it, to the path of a directory.
+//! Memory cgroups: the path of a directory for an inode number of `/proc/kpagecgroup`, and the memory of a group.
 
 use super::core_notes;
 use crate::access::{Error, Result};
@@ -11,37 +11,37 @@ use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
-/// Known groups: for each inode the path below the mount, or `None` if there is no such group. The first query for an
-/// unknown inode walks the hierarchy once for all groups.
+/// The groups found so far: for each inode the path below the mount, or `None` if there is no such group. The first
+/// query for an unknown inode walks the hierarchy once for all groups.
 #[derive(Default)]
 pub(super) struct Cgroups(Mutex<BTreeMap<u64, Option<Vec<u8>>>>);
 
-/// The memory that is charged to a group and to those below it.
+/// The memory that is charged to a group and its descendants.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CgroupMemory {
     /// The path of the group.
     pub path: Name,
-    /// The processes in it and in the groups below.
+    /// The processes in the group and its descendants.
     pub processes: Vec<u32>,
-    /// The inodes of the directories of it and of the groups below.
+    /// The inodes of the directories of the group and its descendants.
     pub inodes: BTreeSet<u64>,
-    /// Whether it is the root of the hierarchy, of which the kernel does not count all.
+    /// Whether the group is the root of the hierarchy, for which the kernel does not count all memory.
     pub is_root: bool,
-    /// All bytes that are charged to it.
+    /// Bytes that are charged to the group.
     pub current: Result<u64>,
-    /// The most that may be charged to it; `None` without a limit of its own.
+    /// The most bytes that may be charged to the group; `None` if it has no limit.
     pub limit: Result<Option<u64>>,
-    /// The most that was charged to it.
+    /// The most bytes that were charged to the group.
     pub peak: Result<u64>,
-    /// Number of its processes that the OOM killer has killed.
+    /// The number of its processes that the OOM killer killed.
     pub killed: Result<u64>,
-    /// `memory.stat`: names and bytes, with the groups below. The names are those of cgroup v2. In cgroup v1 the
-    /// kernel's memory stands in a file of its own.
+    /// `memory.stat`: names and bytes, including descendants. The names are those of cgroup v2. In cgroup v1 the kernel
+    /// memory is in a separate file.
     pub stat: Result<BTreeMap<&'static str, u64>>,
 }
 
-/// Lines of `memory.stat`: in cgroup v2, and in cgroup v1 with the groups below.
+/// The lines of `memory.stat` that are read: the name in cgroup v2, and in cgroup v1 the one that includes descendants.
 const STAT: [(&str, &str); 6] = [
     ("anon", "total_rss"),
     ("file", "total_cache"),
@@ -52,7 +52,7 @@ const STAT: [(&str, &str); 6] = [
 ];
 
 impl CgroupMemory {
-    /// Of the group with this path: from the root of the hierarchy, or with the mount point in front.
+    /// Reads a group by its path, from the root of the hierarchy or with the mount point.
     pub(super) fn of(path: &[u8], source: &dyn Source) -> Result<Self> {
         let hierarchy = Hierarchy::of(source, Controller::Memory)?;
         let (point, root) = (hierarchy.mount.point.as_bytes(), hierarchy.mount.root.as_bytes());
@@ -78,9 +78,9 @@ impl CgroupMemory {
         let (mut processes, mut inodes) = (Vec::new(), BTreeSet::new());
         for group in source.fetch(CgroupQuery::All)?.iter().filter(|group| is_in(&group.path)) {
             let text = match source.fetch(GroupText { path: &group.path, file: GroupFile::Processes }) {
-                // A capture does not have it.
+                // A capture does not have the list.
                 Err(error @ Error::NotAvailable { .. }) => return Err(error),
-                // One that is gone meanwhile has no processes.
+                // A group that was removed since has no processes.
                 text => text.unwrap_or_default(),
             };
             inodes.insert(group.inode);
@@ -121,7 +121,7 @@ impl CgroupMemory {
     }
 }
 
-/// A number of a group; `None` for the words that mean no limit.
+/// Parses a number of a group; `None` for the words that mean no limit.
 pub(super) fn number_or_no_limit(text: &[u8], file: GroupFile) -> Result<Option<u64>> {
     /// Cgroup v1 has no word for no limit: it shows the largest number of whole pages.
     const NO_LIMIT: u64 = i64::MAX as u64 >> 16 << 16;
@@ -138,7 +138,7 @@ fn no_number(file: GroupFile) -> Error {
     Error::not_available(format!("{} of its cgroup is no number", file.name()))
 }
 
-/// The line `oom_kill` of `memory.events` or `memory.oom_control`.
+/// Parses the line `oom_kill` of `memory.events` or `memory.oom_control`.
 fn count_of_kills(text: &[u8]) -> Result<u64> {
     let text = String::from_utf8_lossy(text);
     let count = text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok());
@@ -162,14 +162,14 @@ fn stat(text: &[u8]) -> BTreeMap<&'static str, u64> {
 }
 
 impl Cgroups {
-    /// The mount point of the hierarchy.
+    /// Returns the mount point of the hierarchy.
     pub(super) fn mount(source: &dyn Source) -> Result<Name> {
         let point = Hierarchy::of(source, Controller::Memory)?.mount.point;
         source.fetch(CgroupQuery::At(b"")).map(|_| point)
     }
 
-    /// The path of the group with that inode; `None` if no directory has it. Mostly it is a group of the target itself
-    /// (`/proc/PID/cgroup`).
+    /// Returns the path of the group with this inode; `None` if no directory has it. Groups of the target
+    /// (`/proc/PID/cgroup`) are tried first, because mostly it is one of them.
     pub(super) fn path(&self, inode: u64, source: &dyn Source) -> Result<Option<Name>> {
         let hierarchy = Hierarchy::of(source, Controller::Memory)?;
         let is_at = |path: &[u8]| -> Result<bool> {
@@ -178,7 +178,7 @@ impl Cgroups {
         };
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match known.get(&inode) {
-            // The kernel counts these numbers up: a group that is gone does not soon come back.
+            // The kernel counts inode numbers up, so that the number of a removed group is not soon reused.
             Some(None) => return Ok(None),
             // The cgroup may have been removed or renamed since.
             Some(Some(path)) if is_at(path)? => {
@@ -202,7 +202,7 @@ impl Cgroups {
     }
 }
 
-/// The mounted hierarchy that a controller charges.
+/// The mounted hierarchy that a controller uses.
 pub(super) struct Hierarchy {
     pub(super) mount: Mount,
 }
@@ -220,7 +220,7 @@ impl Hierarchy {
         self.mount.filesystem == "cgroup2"
     }
 
-    /// The path below the mount of the group in `/proc/PID/cgroup`.
+    /// Returns the path below the mount of the group that `/proc/PID/cgroup` names.
     pub(super) fn own_group(&self, text: &[u8], controller: Controller) -> Result<Vec<u8>> {
         if self.is_second_version() && mounts::is_in_first_version(text, controller) {
             let name = controller.name();
@@ -230,7 +230,7 @@ impl Hierarchy {
         own.ok_or_else(|| Error::not_available("its cgroup is outside of the mounted hierarchy"))
     }
 
-    /// The path from the root of the hierarchy, of which only a part may be mounted.
+    /// Returns the path from the root of the hierarchy, of which only a part may be mounted.
     pub(super) fn full_path(&self, path: &[u8]) -> Name {
         let root = self.mount.root.as_bytes();
         let root = root.strip_suffix(b"/").unwrap_or(root);

@@ -1,4 +1,4 @@
-//! What the files of `/proc` say of a process that runs, and the notes of a core file of one that was dumped.
+//! Decodes the status of a process from the files of `/proc`, or from the notes of a core file.
 
 use super::Result;
 use crate::access;
@@ -10,12 +10,12 @@ use crate::kernel::status::{Stat, Status};
 use crate::source::{File, KernelSetting, Notes, Source};
 use std::sync::Arc;
 
-/// The notes, if the source is a core file.
+/// Returns the notes, if the source is a core file.
 pub(super) fn notes(source: &dyn Source) -> Option<Arc<CoreNotes>> {
     source.fetch(Notes).ok().flatten()
 }
 
-/// What `stat` says.
+/// Reads `/proc/PID/stat`, or the same from the notes.
 pub(super) fn stat(source: &dyn Source) -> Result<Stat> {
     match notes(source) {
         Some(notes) => Ok(notes.stat()),
@@ -23,7 +23,7 @@ pub(super) fn stat(source: &dyn Source) -> Result<Stat> {
     }
 }
 
-/// What `status` says.
+/// Reads `/proc/PID/status`, or the same from the notes.
 pub(super) fn status(source: &dyn Source) -> Result<Status> {
     match notes(source) {
         Some(notes) => Ok(notes.status()),
@@ -31,7 +31,7 @@ pub(super) fn status(source: &dyn Source) -> Result<Status> {
     }
 }
 
-/// The value of a setting of the machine, if it is known.
+/// Returns the value of a setting of the machine, if it is known.
 pub(super) fn setting(source: &dyn Source, setting: KernelSetting) -> Option<u64> {
     let Some(notes) = notes(source) else {
         let text = source.fetch(File::Setting(setting)).ok()?;
@@ -45,7 +45,7 @@ pub(super) fn setting(source: &dyn Source, setting: KernelSetting) -> Option<u64
     }
 }
 
-/// The mounts in a list of them. Each is a step. Of those where pmdb runs, a core file has what its notes tell.
+/// Decodes a list of mounts. Each costs one step. A core file has only the mounts that its notes describe.
 pub(super) fn mounts(source: &dyn Source, list: File, budget: &mut Budget) -> Result<Vec<Mount>> {
     let noted = matches!(list, File::OwnMounts).then(|| notes(source)).flatten();
     match noted.and_then(|notes| Some(notes.machine.as_ref()?.mounts())) {
@@ -54,7 +54,7 @@ pub(super) fn mounts(source: &dyn Source, list: File, budget: &mut Budget) -> Re
     }
 }
 
-/// The regions of a core file that does not have their text; `None` of all others. Each is a step.
+/// Makes the regions of a core file without the text of `maps`; `None` for other sources. Each costs one step.
 pub(super) fn regions(source: &dyn Source, budget: &mut Budget) -> Result<Option<Vec<Region>>> {
     let notes = notes(source).filter(|notes| !notes.has_maps);
     Ok(notes.map(|notes| notes.regions(budget)).transpose()?)

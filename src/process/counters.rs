@@ -1,4 +1,4 @@
-//! Counters and limits of memory of the machine.
+//! The kernel's counters and limits of memory.
 
 use super::status::age;
 use super::{Machine, Result};
@@ -13,11 +13,11 @@ use crate::source::{File, KernelSetting, List};
 use procfs::FromBufRead;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What the kernel counts of its memory, in bytes; `None` for what an older kernel does not count.
+/// The kernel's counters of its memory, in bytes; `None` if an older kernel does not have the counter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct MemoryCounters {
-    /// MemTotal: without what the kernel reserved when it started.
+    /// MemTotal: without the memory that the kernel reserved at boot.
     pub total: u64,
     /// MemFree.
     pub free: u64,
@@ -25,13 +25,13 @@ pub struct MemoryCounters {
     pub anonymous: Option<u64>,
     /// Shmem.
     pub shared: Option<u64>,
-    /// Buffers and Cached, which has shared memory too.
+    /// Buffers and Cached. Cached includes shared memory.
     pub cache: u64,
     /// Slab.
     pub slab: u64,
     /// PageTables.
     pub page_tables: Option<u64>,
-    /// Hugetlb, with free pages of the pools.
+    /// Hugetlb, including free pages of the pools.
     pub hugetlb: Option<u64>,
     /// HardwareCorrupted.
     pub poisoned: Option<u64>,
@@ -43,23 +43,23 @@ pub struct MemoryCounters {
     pub vmalloc: u64,
     /// SecPageTables: page tables of virtual machines and of IOMMUs.
     pub second_page_tables: Option<u64>,
-    /// Free memory on the lists of processors, which MemFree leaves out (`/proc/zoneinfo`).
+    /// Free pages on per-CPU lists, in bytes, which MemFree does not include (`/proc/zoneinfo`).
     pub free_of_processors: Option<u64>,
 }
 
-/// What is in swap, and what of it is compressed in memory.
+/// The amount of memory in swap, and how much of it is compressed in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct SwapUse {
-    /// Bytes in use of all swap areas.
+    /// Bytes in use in all swap areas.
     pub used: u64,
-    /// Of these, what zram and zswap hold.
+    /// The part of `used` in zram and zswap.
     pub compressed: Compressed,
 }
 
 impl SwapUse {
-    /// The memory that so many bytes in swap take by the ratio of all, where it stands for them: at least nine tenths
-    /// of what is in swap are compressed.
+    /// Estimates the memory that `bytes` bytes in swap use, by the average ratio. `None` unless at least nine tenths of
+    /// all swapped memory is compressed.
     pub fn estimate(&self, bytes: u64) -> Option<u64> {
         let Compressed { bytes: of, memory } = self.compressed;
         let stands = of > 0 && of >= self.used / 10 * 9;
@@ -69,31 +69,31 @@ impl SwapUse {
 }
 
 impl Machine {
-    /// The number of mappings (`vm.max_map_count`) above which a process gets no more: mmap(2) and mprotect(2) fail
-    /// with ENOMEM.
+    /// Reads the most mappings of a process (`vm.max_map_count`). Beyond it mmap(2) and mprotect(2) fail with ENOMEM.
     ///
     /// # Errors
-    /// The source does not have it.
+    /// Fails if the source does not have the setting.
     pub fn most_mappings(&self) -> Result<u64> {
         let text = self.source().fetch(File::MostMappings)?;
         let number = decimal(text.trim_ascii());
         number.ok_or_else(|| Error::not_available("/proc/sys/vm/max_map_count holds no number"))
     }
 
-    /// The System V segments of the IPC namespace that pmdb runs in, and that namespace, as its link names it.
+    /// Reads the System V segments of pmdb's IPC namespace. Returns the name of the namespace, from its link, and the
+    /// segments.
     ///
     /// # Errors
-    /// The source does not have them.
+    /// Fails if the source does not have them.
     pub fn segments(&self) -> Result<(Name, Vec<Segment>)> {
         let namespace = Name::new(self.source().fetch(File::OwnIpcNamespace)?);
         let segments: std::result::Result<_, BadLine> = segments(&self.source().fetch(File::Segments)?).collect();
         Ok((namespace, segments?))
     }
 
-    /// Whether the process that made a segment runs still. Another one may have its number by now: that started after
-    /// the segment was made. `None` if it is unknown.
+    /// Returns whether the process that created a segment still runs; `None` if unknown. A process that started after
+    /// the segment is another one with the same id.
     pub fn runs_creator(&self, segment: &Segment) -> Option<bool> {
-        /// Both times are cut to their units.
+        /// Seconds that the two times may differ, because each is truncated.
         const INEXACT: f64 = 2.0;
         let times = self.source().origin().times();
         let now = match times {
@@ -103,17 +103,17 @@ impl Machine {
         let creator = segment.creator?;
         let listed = self.source().list(List::One(creator)).unwrap_or_default();
         let Some(one) = listed.into_iter().find(|one| one.pid == creator) else {
-            // A capture has some processes alone.
+            // A capture has only some processes.
             return times.is_none().then_some(false);
         };
         let started = now - age(self.source(), Stat::parse(&one.stat).ok()?.start_time)?;
         Some(started <= segment.changed as f64 + INEXACT)
     }
 
-    /// The kernel's counters of memory (`/proc/meminfo`) as they are now, in bytes.
+    /// Reads the kernel's counters of memory (`/proc/meminfo`), in bytes.
     ///
     /// # Errors
-    /// The source does not have them.
+    /// Fails if the source does not have them.
     pub fn memory_counters(&self) -> Result<MemoryCounters> {
         let read = self.meminfo()?;
         let zones = self.source().fetch(File::Zones).ok();
@@ -142,14 +142,14 @@ impl Machine {
             .map_err(|_| Error::not_available("/proc/meminfo lacks a counter that all kernels have"))
     }
 
-    /// What is in swap now, and how large it is in memory where zram or zswap compresses it.
+    /// Reads the amount of swapped memory, and its compressed size in zram or zswap.
     ///
     /// # Errors
-    /// The source does not have it.
+    /// Fails if the source does not have it.
     pub fn swap_use(&self) -> Result<SwapUse> {
         let areas = self.swaps()?.0;
         let read = self.meminfo()?;
-        // Linux 5.19 and later.
+        // The fields of zswap exist since Linux 5.19.
         let zswap = read.z_swapped.zip(read.z_swap).map(|(bytes, memory)| Compressed { bytes, memory });
         let mut compressed = zswap.unwrap_or_default();
         for number in areas.iter().filter_map(SwapArea::zram) {

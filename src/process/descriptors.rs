@@ -1,5 +1,5 @@
-//! The file descriptors of a process, in its own table and in those of threads that have one of their own: what may have
-//! pinned memory, and what is in memory itself.
+//! The file descriptors of a process, in its table and in those of threads with separate tables: descriptors that may
+//! pin memory, and those of objects in memory.
 
 use super::{Process, Result};
 use crate::access;
@@ -17,59 +17,59 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct PinningDescriptor {
-    /// The thread in whose table it is, if that is not the table of the process.
+    /// The thread with this table; `None` for the table of the process.
     pub thread: Option<u32>,
-    /// Its number.
+    /// The number of the descriptor.
     pub number: u32,
-    /// What it is for.
+    /// The kind of device.
     pub device: PinningDevice,
-    /// The buffers that are registered with it, as far as the kernel lists them.
+    /// The buffers registered with the descriptor, if the kernel lists them.
     pub buffers: Vec<AddressRange>,
 }
 
-/// A file descriptor of an object that is in memory: a memfd, a file of tmpfs or of a hugetlb pool, secret memory, a
-/// buffer that drivers share, memory of a virtual machine.
+/// A file descriptor of an object in memory: a memfd, a file of tmpfs or of a hugetlb pool, secret memory, a buffer
+/// that drivers share, memory of a virtual machine.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct MemoryDescriptor {
-    /// The thread in whose table it is, if that is not the table of the process.
+    /// The thread with this table; `None` for the table of the process.
     pub thread: Option<u32>,
-    /// Its number.
+    /// The number of the descriptor.
     pub number: u32,
-    /// Where its link leads, without the kernel's mark for deleted files.
+    /// The target of its link in `/proc/PID/fd`, without the kernel's mark for deleted files.
     pub name: Name,
-    /// Whether that mark is there.
+    /// Whether the link has that mark.
     pub deleted: bool,
-    /// What `stat` and `statfs` have of it.
+    /// The file by `stat` and `statfs`.
     pub file: MappedFile,
 }
 
-/// A file descriptor of something that has memory of the kernel, whose size its `fdinfo` has.
+/// A file descriptor of an object with kernel memory, whose size its `fdinfo` shows.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct KernelDescriptor {
-    /// The thread in whose table it is, if that is not the table of the process.
+    /// The thread with this table; `None` for the table of the process.
     pub thread: Option<u32>,
-    /// Its number.
+    /// The number of the descriptor.
     pub number: u32,
-    /// What it is.
+    /// The kind and the size of the memory.
     pub memory: KernelMemory,
 }
 
-/// What has such memory.
+/// An object with kernel memory.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum KernelMemory {
-    /// An io_uring: device and inode, and how many bytes it has.
+    /// An io_uring: its device, its inode, and its size.
     Ring(Device, u64, RingBytes),
     /// A client of a driver of a graphics card or an accelerator.
     Graphics(GraphicsClient),
 }
 
-/// How often the size of a ring is asked for.
+/// How often the size of a ring is read before it is unknown.
 const RING_TRIES: usize = 3;
 
-/// A file descriptor as it is listed.
+/// A file descriptor in a list of them.
 struct ListedDescriptor {
     thread: Option<u32>,
     number: u32,
@@ -77,12 +77,12 @@ struct ListedDescriptor {
 }
 
 impl ListedDescriptor {
-    /// The descriptor of this memory.
+    /// Makes the descriptor of this kernel memory.
     fn with(&self, memory: KernelMemory) -> KernelDescriptor {
         KernelDescriptor { thread: self.thread, number: self.number, memory }
     }
 
-    /// Its file in `fdinfo`.
+    /// Returns the file of the descriptor in `fdinfo`.
     fn info(&self) -> File {
         match self.thread {
             Some(thread) => File::ThreadDescriptorInfo(thread, self.number),
@@ -95,24 +95,24 @@ impl ListedDescriptor {
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct MemoryDescriptors {
-    /// Each of them.
+    /// The descriptors of files and other objects in memory.
     pub all: Vec<MemoryDescriptor>,
-    /// Those of deleted files on disks, whose pages are in the page cache.
+    /// Descriptors of deleted files on disks, whose pages are in the page cache.
     pub deleted: Vec<MemoryDescriptor>,
-    /// Those of rings and of drivers, whose memory the kernel has.
+    /// Descriptors of rings and graphics drivers, whose memory belongs to the kernel.
     pub of_kernel: Vec<KernelDescriptor>,
     /// Why the size of a ring is unknown, if there is such a ring.
     pub unknown_ring: Option<access::Error>,
-    /// Number of descriptors of files on mounts that the process does not see: these may be in memory too.
+    /// Number of descriptors of files on mounts that the process does not see. Such files may be in memory too.
     pub unseen: u64,
 }
 
 impl Process {
-    /// Its file descriptors through which it may have pinned memory, those of threads with a table of their own too.
-    /// Those that are closed meanwhile are left out.
+    /// Returns the file descriptors through which the process may pin memory, including those of threads with separate
+    /// tables. Descriptors that are closed during the reading are left out.
     ///
     /// # Errors
-    /// They may not be read, or the source has no list of them.
+    /// Fails if the descriptors may not be read, or the source has no list of them.
     pub fn pinning_descriptors(&self) -> Result<Vec<PinningDescriptor>> {
         let mut pinning = Vec::new();
         for one in self.descriptors(&mut until_interrupted())? {
@@ -126,12 +126,12 @@ impl Process {
         Ok(pinning)
     }
 
-    /// Its file descriptors of objects in memory, those of threads with a table of their own too. Those that are closed
-    /// meanwhile are left out. Nothing is opened, and no server is asked: of a file in a directory, the mount shows
-    /// first whether it is in memory. Each descriptor is a step.
+    /// Returns the file descriptors of objects in memory, including those of threads with separate tables. Descriptors
+    /// that are closed during the reading are left out. No file is opened, and no file server gets a request: the mount
+    /// first shows whether a file is in memory. Each descriptor costs one step.
     ///
     /// # Errors
-    /// They may not be read, the source has no list of them, or the budget is over.
+    /// Fails if the descriptors may not be read, the source has no list of them, or the budget is over.
     pub fn memory_descriptors(&self, budget: &mut Budget) -> Result<MemoryDescriptors> {
         let mounts = access::mounts(&self.source().fetch(File::Mounts)?, budget)?;
         let mounts: BTreeMap<u32, &Mount> = mounts.iter().map(|mount| (mount.id, mount)).collect();
@@ -148,7 +148,7 @@ impl Process {
                     }
                     continue;
                 }
-                // Its name alone does not make it a device.
+                // A file may have such a name too, so `fdinfo` decides.
                 Some(MemoryLink::Graphics) => {
                     let info = self.source().fetch(one.info());
                     if let Some(client) = info.ok().and_then(|info| graphics_client(&info)) {
@@ -188,21 +188,21 @@ impl Process {
         Ok(descriptors)
     }
 
-    /// The descriptor with the mount that it leads to.
+    /// Returns the descriptor, with the mount of its file.
     fn on_mount(&self, one: &ListedDescriptor) -> OnMount {
         let mount = self.source().word(Probe::DescriptorMount(one.thread, one.number));
         OnMount { number: one.number, mount: mount.and_then(|mount| mount.try_into().ok()), answers: false }
     }
 
-    /// The ring that a descriptor leads to.
+    /// Returns the size of the ring of a descriptor.
     ///
     /// # Errors
-    /// Its size is unknown.
+    /// Fails if the size is unknown.
     fn ring(&self, one: &ListedDescriptor) -> Result<KernelMemory> {
         let words = self.source().fetch(Probe::Descriptor(one.thread, self.on_mount(one)))?;
         let identity = MappedFile::from_words(&words).and_then(|file| file.identity);
         let (device, inode) = identity.ok_or_else(|| access::Error::not_available("a ring has no inode"))?;
-        // The kernel leaves the numbers out while somebody uses the ring (`io_uring_show_fdinfo`).
+        // The kernel leaves out the numbers while another thread uses the ring (`io_uring_show_fdinfo`).
         for _ in 0..RING_TRIES {
             if let Some(bytes) = RingBytes::of(&self.source().fetch(one.info())?, self.page_size()) {
                 return Ok(KernelMemory::Ring(device, inode, bytes));
@@ -213,12 +213,12 @@ impl Process {
         ))
     }
 
-    /// Bytes of the file of a descriptor that are in the page cache. The file is opened, unless somebody holds a lease
-    /// on it.
+    /// Returns the bytes in the page cache of a descriptor's file. Opens the file, unless a process holds a lease on
+    /// it.
     ///
     /// # Errors
-    /// It may not be opened, the kernel does not show it, the descriptor leads to another file now, or the budget is
-    /// over.
+    /// Fails if the file may not be opened, the kernel does not show its cache, the descriptor now has another file, or
+    /// the budget is over.
     pub fn cached_bytes(&self, descriptor: &MemoryDescriptor, budget: &mut Budget) -> Result<u64> {
         let changed = || access::Error::not_available(format!("{} is not open any more", descriptor.name));
         let place = (descriptor.thread, descriptor.number);
@@ -226,19 +226,21 @@ impl Process {
         self.source().get(asked, budget)?.first().copied().ok_or_else(changed)
     }
 
-    /// The IPC namespace that it is in, as its link names it. System V segments have numbers of their own in each.
+    /// Returns the IPC namespace of the process, as its link names it. Each namespace numbers its System V segments
+    /// separately.
     ///
     /// # Errors
-    /// It may not be read, or the source does not have it.
+    /// Fails if the link may not be read, or the source does not have it.
     pub fn ipc_namespace(&self) -> Result<Name> {
         self.source().fetch(File::IpcNamespace).map(Name::new)
     }
 
-    /// The descriptors of the process, and then of threads with a table of their own. Each thread is a step.
+    /// Lists the descriptors of the process, and then those of threads with separate tables. Each thread costs one
+    /// step.
     fn descriptors(&self, budget: &mut Budget) -> Result<Vec<ListedDescriptor>> {
         let mut listed = self.descriptors_in(None)?;
         let own = self.identity().pid;
-        // A source without threads has no tables of theirs either.
+        // A source without threads has no tables of threads either.
         for thread in self.threads().unwrap_or_default().into_iter().filter(|thread| !thread.has_ended()) {
             budget.go_on()?;
             if thread.id == own {
@@ -250,7 +252,7 @@ impl Process {
             }
             let mut others = self.descriptors_in(Some(thread.id)).unwrap_or_default();
             if order.is_none() {
-                // Tables that cannot be compared may be one: the same descriptors are found again.
+                // Tables that cannot be compared may be the same one: descriptors that are known already are left out.
                 let known: BTreeSet<(u32, &[u8])> = listed.iter().map(|one| (one.number, &*one.link)).collect();
                 others.retain(|one| !known.contains(&(one.number, &*one.link)));
             }
@@ -259,7 +261,7 @@ impl Process {
         Ok(listed)
     }
 
-    /// The descriptors in the table of a thread, or of the process, by number.
+    /// Lists the descriptors in the table of a thread, or of the process, by number.
     fn descriptors_in(&self, thread: Option<u32>) -> Result<Vec<ListedDescriptor>> {
         let listed = self.source().list(thread.map_or(List::Descriptors, List::DescriptorsOf))?;
         let listed = listed.into_iter().filter_map(|one| Some((one.pid, one.program?)));

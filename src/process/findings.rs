@@ -1,4 +1,4 @@
-//! Which facts are available of a process and of its machine.
+//! Findings: which facts are available for a process and its machine, and why others are not.
 
 use super::{core_notes, maps_text};
 use crate::access::Result;
@@ -9,7 +9,7 @@ use crate::source::{
     Feature, File, Finding, Place, Probe, Rights, Source, available, by_trying, unavailable, undetermined,
 };
 
-/// The findings that differ from process to process.
+/// Returns the findings that differ between processes.
 pub(super) fn of_process(source: &dyn Source, budget: &mut Budget) -> Result<Vec<Finding>> {
     let identity = source.identity();
     let who = if identity.name.is_empty() {
@@ -38,7 +38,7 @@ pub(super) fn of_process(source: &dyn Source, budget: &mut Budget) -> Result<Vec
     ])
 }
 
-/// Facts for findings, from the files of a machine.
+/// The facts from files of a machine that decide its findings.
 pub(super) struct MachineFacts {
     pub(super) kernel: (u32, u32),
     pub(super) exact_map_counts: Option<bool>,
@@ -48,7 +48,7 @@ pub(super) struct MachineFacts {
     pub(super) records: Vec<Finding>,
 }
 
-/// The findings about a machine: those that its source found by trying, and those that its files give.
+/// Returns the findings about a machine, by its source's trials and by its files.
 pub(super) fn of_machine(source: &dyn Source, facts: MachineFacts) -> Vec<Finding> {
     let Ok(Some(access)) = source.fetch(Rights) else {
         return Vec::new();
@@ -71,7 +71,7 @@ pub(super) fn of_machine(source: &dyn Source, facts: MachineFacts) -> Vec<Findin
     findings
 }
 
-/// That the page map of a process is open, and whose process it is.
+/// Returns the finding that the page map of a process is open, with the owner of the process.
 fn relation(source: &dyn Source, who: &str) -> String {
     let read = |file| source.fetch(file).ok();
     let user = match (core_notes::status(source).ok(), source.word(Probe::User)) {
@@ -87,7 +87,7 @@ fn relation(source: &dyn Source, who: &str) -> String {
     format!("the page map of {who} is open{user}{namespace}")
 }
 
-/// Whether links to mapped files can be followed, tried with one of a process with these regions.
+/// Finds whether links in `map_files` can be followed, by a trial with one of these regions.
 fn map_files(regions: &[Region], whose: &str, follow: impl FnOnce(AddressRange) -> Result<Vec<u64>>) -> Finding {
     let feature = Feature::MapFiles;
     let Some(region) = regions.iter().find(|region| region.inode != 0) else {
@@ -102,7 +102,7 @@ fn map_files(regions: &[Region], whose: &str, follow: impl FnOnce(AddressRange) 
     }
 }
 
-/// Soft-dirty bits, as the entry of a page of pmdb's own shows them.
+/// Finds whether soft-dirty bits have a meaning, by the entry of a page of pmdb.
 fn soft_dirty(known: Option<bool>) -> Finding {
     let feature = Feature::SoftDirty;
     let remedy = "a kernel built with CONFIG_MEM_SOFT_DIRTY, which not every architecture has";
@@ -113,7 +113,7 @@ fn soft_dirty(known: Option<bool>) -> Finding {
     }
 }
 
-/// Whether map counts are of single pages.
+/// Finds whether map counts are of single pages.
 fn exact_map_counts(exact: Option<bool>, kernel: (u32, u32)) -> Finding {
     let feature = Feature::ExactMapCounts;
     let remedy = "a kernel built with CONFIG_PAGE_MAPCOUNT";
@@ -128,7 +128,7 @@ fn exact_map_counts(exact: Option<bool>, kernel: (u32, u32)) -> Finding {
 const NO_CONFIG: &str = "the configuration of this kernel cannot be read";
 const CONFIG: &str = "a /proc/config.gz (CONFIG_IKCONFIG_PROC), or /boot/config-RELEASE";
 
-/// Whether the numbering of swap types is known, from the place that the configuration came from.
+/// Finds whether the numbering of swap types is known, by the file of the kernel's configuration.
 fn swap_types(configuration: Option<&Name>) -> Finding {
     let feature = Feature::SwapTypes;
     match configuration {
@@ -137,7 +137,7 @@ fn swap_types(configuration: Option<&Name>) -> Finding {
     }
 }
 
-/// The kernel's own records of frames: whether they can be read, and which parts were proved to be right.
+/// Finds whether the kernel's records of frames can be read, and which parts were proved to be right.
 pub(super) fn records(require: impl Fn(RecordParts) -> Result<()>) -> Vec<Finding> {
     let parts = [
         (
@@ -165,7 +165,7 @@ pub(super) fn records(require: impl Fn(RecordParts) -> Result<()>) -> Vec<Findin
     std::iter::once(of_all).chain(of_parts).collect()
 }
 
-/// Whether the page tables of a process can be read.
+/// Finds whether the page tables of a process can be read.
 pub(super) fn tables(required: Result<()>) -> Finding {
     by_trying(Feature::PageTables, required, "the entries of its page tables have the frames of its page map")
 }

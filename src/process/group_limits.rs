@@ -1,4 +1,4 @@
-//! The limits of the cgroups that a process is in, which may refuse it a page.
+//! The limits of a process's cgroups, which may refuse it a page.
 
 use super::Process;
 use super::cgroups::{Hierarchy, number_or_no_limit};
@@ -10,56 +10,56 @@ use crate::source::GroupFile;
 use crate::source::{File, GroupText, Source};
 use rustix::io::Errno;
 
-/// A cgroup with a limit, and what is charged to it.
+/// A cgroup with a limit, and the memory that is charged to it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct GroupLimit {
-    /// Its path.
+    /// The path of the group.
     pub path: Name,
-    /// The most bytes that may be charged to it.
+    /// The most bytes that may be charged to the group.
     pub limit: u64,
-    /// The bytes that are charged to it.
+    /// Bytes that are charged to the group.
     pub used: u64,
-    /// The charged bytes that reclaim could free or swap out, as far as `memory.stat` shows them; `None` where that
-    /// cannot be read. Pages of the pool are never reclaimed.
+    /// Charged bytes that reclaim could free or swap out, by `memory.stat`; `None` if it cannot be read. Pages of the
+    /// hugetlb pool are never reclaimed.
     pub reclaimable: Option<u64>,
     /// Whether a thread waits at the limit, and no process is killed (`oom_kill_disable` of cgroup v1).
     pub waits: bool,
 }
 
 impl GroupLimit {
-    /// The bytes that it may still be charged.
+    /// Returns how many more bytes may be charged to the group.
     pub fn left(&self) -> u64 {
         self.limit.saturating_sub(self.used)
     }
 }
 
-/// The limits that hold for a process.
+/// The cgroup limits of a process.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct GroupLimits {
-    /// Its own group first, then the groups that this one is part of. Groups without a limit are left out.
+    /// The group of the process first, then its ancestors. Groups without a limit are left out.
     pub groups: Vec<GroupLimit>,
     /// Why further limits, if there are any, are unknown.
     pub unseen: Option<Error>,
 }
 
 impl Process {
-    /// The limits on all memory that is charged to it.
+    /// Returns the limits on all memory that is charged to the process.
     pub fn memory_limits(&self) -> GroupLimits {
         Levels::limits(&**self.source(), Limited::Memory)
     }
 
-    /// The limits on pages of the hugetlb pool with pages of `bytes` bytes. They are those of a fault: the limit on
-    /// reservations holds when memory is mapped.
+    /// Returns the limits on pages of the hugetlb pool with pages of `bytes` bytes. They are those of a fault: the
+    /// limit on reservations applies to mmap(2).
     pub fn pool_limits(&self, bytes: u64) -> GroupLimits {
         Levels::limits(&**self.source(), Limited::Pool(bytes))
     }
 
-    /// The path of its memory cgroup, from the root of the hierarchy.
+    /// Returns the path of the memory cgroup of the process, from the root of the hierarchy.
     ///
     /// # Errors
-    /// There are no memory cgroups, or its own is outside of the mounted hierarchy.
+    /// Fails if there are no memory cgroups, or that of the process is outside of the mounted hierarchy.
     pub fn memory_cgroup(&self) -> Result<Name> {
         let text = self.source().fetch(File::Cgroup)?;
         let hierarchy = Hierarchy::of(&**self.source(), Controller::Memory)?;
@@ -67,7 +67,7 @@ impl Process {
     }
 }
 
-/// What is limited.
+/// The kind of memory that is limited.
 #[derive(Clone, Copy)]
 enum Limited {
     Memory,
@@ -83,7 +83,7 @@ impl Limited {
     }
 }
 
-/// The groups of a process in one hierarchy.
+/// Reads the groups of a process in one hierarchy.
 struct Levels<'a> {
     source: &'a dyn Source,
     limited: Limited,
@@ -109,14 +109,14 @@ impl Levels<'_> {
         };
         let own = hierarchy.own_group(&text, controller)?;
         let levels = Levels { source, limited, is_second_version: hierarchy.is_second_version() };
-        // From the top down: where a group may use no swap, the groups below it use none.
+        // From the top down: if a group may not use swap, its descendants may not either.
         let mut may_swap = levels.is_swap_free();
         let ends = own.iter().enumerate().filter(|&(_, &byte)| byte == b'/').map(|(at, _)| at);
         for end in ends.chain([own.len()]) {
             let path = own.get(..end).unwrap_or_default();
             match levels.limit(path, hierarchy.full_path(path), &mut may_swap) {
                 Ok(found) => limits.groups.splice(0..0, found).for_each(drop),
-                // The limits of other groups hold all the same.
+                // An error in one group does not hide the limits of others.
                 Err(error) => limits.unseen = Some(error),
             }
         }
@@ -128,7 +128,7 @@ impl Levels<'_> {
         Ok(())
     }
 
-    /// The limit of a group, if it has one. Without the controller it has none.
+    /// Returns the limit of a group, if it has one. A group without the controller has none.
     fn limit(&self, path: &[u8], name: Name, may_swap: &mut bool) -> Result<Option<GroupLimit>> {
         let number = |file| self.number(path, file);
         let [limit, used] = match (self.limited, self.is_second_version) {
@@ -147,7 +147,7 @@ impl Levels<'_> {
             && let Some(both) = number(GroupFile::LimitWithSwap)?.zip(number(GroupFile::UsageWithSwap)?)
             && tightest.is_none_or(|tightest| left(both) <= left(tightest))
         {
-            // A page that goes to swap stays charged to this limit (try_charge_memcg in mm/memcontrol.c).
+            // A page that is swapped out stays charged to this limit (try_charge_memcg in mm/memcontrol.c).
             (tightest, *may_swap) = (Some(both), false);
         }
         let Some((limit, used)) = tightest else {
@@ -165,7 +165,7 @@ impl Levels<'_> {
         }))
     }
 
-    /// A number of a group; `None` if it is not limited, or does not have the file.
+    /// Reads a number of a group; `None` if it is unlimited, or the group does not have the file.
     fn number(&self, path: &[u8], file: GroupFile) -> Result<Option<u64>> {
         let text = match self.source.fetch(GroupText { path, file }) {
             Err(Error::Io { error: Errno::NOENT, .. }) => return Ok(None),
@@ -174,8 +174,8 @@ impl Levels<'_> {
         number_or_no_limit(&text, file)
     }
 
-    /// Whether the top of what is mounted is the root of the hierarchy, which has no limit. In a cgroup namespace it
-    /// bears the same path.
+    /// Returns whether the top of the mount is the root of the hierarchy, which has no limit. In a cgroup namespace it
+    /// has the same path.
     fn is_root(&self) -> Result<bool> {
         let controller = self.limited.controller();
         let kind = if self.is_second_version { GroupFile::Type } else { GroupFile::ReleaseAgent };
@@ -187,15 +187,15 @@ impl Levels<'_> {
         }
     }
 
-    /// Whether a swap area has room, or that is unknown.
+    /// Returns whether a swap area has free space, or that is unknown.
     fn is_swap_free(&self) -> bool {
         let areas = self.source.fetch(File::Swaps).ok().and_then(|text| SwapAreas::parse(&text).ok());
         areas.is_none_or(|areas| areas.0.iter().any(|area| area.used < area.size))
     }
 }
 
-/// The bytes that reclaim could free, by `memory.stat` of a group: the pages on lists that reclaim goes through, and
-/// caches of the kernel. In cgroup v1 the lines with `total_` count the groups below, as all lines of cgroup v2 do.
+/// Returns the bytes that reclaim could free, by `memory.stat`: pages on reclaimable lists, and caches of the kernel.
+/// In cgroup v1 the lines with `total_` include descendants, as all lines of cgroup v2 do.
 fn reclaimable(stat: &[u8], may_swap: bool) -> Option<u64> {
     const FREED: [&str; 3] = ["inactive_file", "active_file", "slab_reclaimable"];
     const SWAPPED: [&str; 2] = ["inactive_anon", "active_anon"];
@@ -208,7 +208,7 @@ fn reclaimable(stat: &[u8], may_swap: bool) -> Option<u64> {
             continue;
         };
         if FREED.contains(&name) || SWAPPED.contains(&name) {
-            // With a damaged line the sum is unknown.
+            // The sum is unknown if a line is damaged.
             let bytes: u64 = kernel::text::decimal(bytes.as_bytes())?;
             let counts = may_swap || FREED.contains(&name);
             sum = Some(sum.unwrap_or(0u64).saturating_add(if counts { bytes } else { 0 }));

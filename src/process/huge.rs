@@ -1,4 +1,4 @@
-//! The settings of transparent huge pages, and the memory that is free for them.
+//! The settings of transparent huge pages, and the free memory for them.
 
 use super::{Error, Machine, Result};
 use crate::budget::until_interrupted;
@@ -12,18 +12,18 @@ use crate::source::{File, KernelSetting};
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct HugeSettings {
-    /// Which memory gets them (`enabled`); `None` on a kernel without them.
+    /// Which memory gets huge pages (`enabled`); `None` on a kernel without transparent huge pages.
     pub memory: Option<HugeChoice>,
-    /// Which shared memory gets them (`shmem_enabled`).
+    /// Which shared memory gets huge pages (`shmem_enabled`).
     pub shared: Option<HugeChoice>,
-    /// The settings for each size, from small to large. Before Linux 6.8 there is only one size, without a setting of
-    /// its own.
+    /// The settings for each size, in ascending order. Before Linux 6.8 there is only one size, without separate
+    /// settings.
     pub sizes: Vec<HugeSize>,
-    /// The most pages of a future huge page that khugepaged lets be empty.
+    /// `max_ptes_none`: the most empty pages in a range that khugepaged collapses.
     pub max_empty: Option<u64>,
-    /// The most that it lets be in swap.
+    /// `max_ptes_swap`: the most swapped pages in such a range.
     pub max_swapped: Option<u64>,
-    /// The most that it lets be shared (since Linux 5.8).
+    /// `max_ptes_shared`: the most shared pages in such a range (since Linux 5.8).
     pub max_shared: Option<u64>,
 }
 
@@ -31,26 +31,26 @@ pub struct HugeSettings {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct HugeSize {
-    /// Bytes of such a page.
+    /// The size of the huge pages in bytes.
     pub bytes: u64,
-    /// Which memory gets them.
+    /// Which memory gets huge pages of this size.
     pub memory: Option<HugeChoice>,
-    /// Which shared memory gets them (since Linux 6.11).
+    /// Which shared memory gets huge pages of this size (since Linux 6.11).
     pub shared: Option<HugeChoice>,
 }
 
 impl HugeSettings {
-    /// The settings for pages of this many bytes.
+    /// Returns the settings for pages of this many bytes.
     pub fn of(&self, bytes: u64) -> Option<&HugeSize> {
         self.sizes.iter().find(|size| size.bytes == bytes)
     }
 }
 
 impl Machine {
-    /// The settings of transparent huge pages, read anew.
+    /// Reads the settings of transparent huge pages.
     ///
     /// # Errors
-    /// They cannot be read, on a kernel that may have transparent huge pages.
+    /// Fails if the settings cannot be read on a kernel that may have transparent huge pages.
     pub fn huge_settings(&self) -> Result<HugeSettings> {
         let memory = match self.huge_choice(KernelSetting::HugePages) {
             Ok(choice) => Some(choice),
@@ -79,19 +79,20 @@ impl Machine {
         })
     }
 
-    /// The sizes that large folios can have, in bytes.
+    /// Returns the possible sizes of large folios, in bytes.
     fn huge_sizes(&self) -> impl Iterator<Item = u64> {
         let (page, largest) = (self.page_size().bytes(), self.huge_page_bytes().unwrap_or_default());
         (1..32).map(move |order| page << order).take_while(move |&bytes| bytes <= largest)
     }
 
-    /// How many anonymous folios of the machine are mapped in part; `None` before Linux 6.12, which counts none.
+    /// Returns the number of anonymous folios on the machine that are partly mapped; `None` before Linux 6.12, which
+    /// does not count them.
     pub(crate) fn partly_mapped_folios(&self) -> Option<u64> {
         let counts = self.huge_sizes().filter_map(|bytes| self.setting(KernelSetting::PartlyMapped(bytes)));
         counts.reduce(u64::saturating_add)
     }
 
-    /// Which of the shared memory on a mounted filesystem gets huge pages (the option `huge` of tmpfs); `None` of
+    /// Returns which shared memory on a mounted filesystem gets huge pages (the option `huge` of tmpfs); `None` for
     /// shared memory in no mounted filesystem.
     #[doc(hidden)]
     pub fn huge_option(&self, device: Device) -> Option<HugeChoice> {
@@ -102,10 +103,10 @@ impl Machine {
         self.find_mount(device, &mut until_interrupted(), choice).ok().flatten()
     }
 
-    /// The free blocks of memory (`/proc/buddyinfo`), read anew.
+    /// Reads the free blocks of memory (`/proc/buddyinfo`).
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Fails if the file cannot be read.
     pub fn free_blocks(&self) -> Result<FreeBlocks> {
         Ok(FreeBlocks::parse(&self.source().fetch(File::FreeBlocks)?)?)
     }

@@ -1,4 +1,4 @@
-//! The machine that the target runs on: its page frames, zones, processes.
+//! The machine of the target: its page frames, zones and processes.
 
 use super::cgroups::{CgroupMemory, Cgroups};
 use super::core_notes;
@@ -31,16 +31,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-/// A machine, decoded from what its source gives.
+/// A machine, decoded from the answers of its source.
 pub struct Machine {
     source: Arc<dyn Source>,
     page: PageSize,
     pub(super) cache: MachineCache,
-    /// Whether the kernel's own records may be used.
+    /// Whether the kernel's records may be used.
     records: Arc<AtomicBool>,
 }
 
-/// What was found out so far: it does not change.
+/// Facts that were found once and do not change.
 #[derive(Default)]
 pub(super) struct MachineCache {
     kernel: OnceLock<KernelVersion>,
@@ -48,9 +48,9 @@ pub(super) struct MachineCache {
     zones: OnceLock<Result<Arc<Zones>>>,
     iomem: OnceLock<Result<Arc<Resources>>>,
     pub(super) block_bytes: OnceLock<Result<u64>>,
-    /// Whether blocks of memory are online: `None` for a block that there is not.
+    /// Whether blocks of memory are online; `None` for a number without a block.
     pub(super) blocks: Mutex<BTreeMap<u64, Option<bool>>>,
-    /// The configuration, and the file that it is from.
+    /// The configuration, and the name of its file.
     config: OnceLock<Option<(Config, Name)>>,
     mistaken_flags: OnceLock<Option<PageFlags>>,
     huge_page_bytes: OnceLock<Option<u64>>,
@@ -61,13 +61,13 @@ pub(super) struct MachineCache {
     unmounted: OnceLock<Option<Device>>,
     /// The devices of hugetlb memory in no mounted filesystem: one for each pool.
     pools: OnceLock<Option<Vec<Device>>>,
-    /// What was found out about the kernel with the first process that was opened.
+    /// The facts about the kernel that were found with the first opened process.
     abilities: OnceLock<Abilities>,
-    /// pmdb's own process.
+    /// The process of pmdb.
     own: OnceLock<Process>,
 }
 
-/// What `/sys/kernel/mm/ksm` says of samepage merging; `None` where it cannot be read.
+/// The counts and settings of samepage merging in `/sys/kernel/mm/ksm`; `None` if they cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct KsmCounts {
@@ -78,19 +78,19 @@ pub struct KsmCounts {
 }
 
 impl Machine {
-    /// The machine that a source reads.
+    /// Makes the machine that a source reads.
     pub fn new(source: Arc<dyn Source>) -> Self {
         let records = Arc::new(AtomicBool::new(true));
         Machine { page: source.page_size(), source, cache: MachineCache::default(), records }
     }
 
-    /// The same machine; `log` records what is read of it, and of the processes that it opens.
+    /// Returns the same machine, with a `log` of all reads of it and of the processes that it opens.
     #[doc(hidden)]
     pub fn recorded(&self, log: &Arc<Log>) -> Arc<Self> {
         Arc::new(self.over(recorded::source(&self.source, log)))
     }
 
-    /// Kernel release, as `uname -r` prints it, and its first two numbers.
+    /// Returns the kernel release, as `uname -r` prints it, and its major and minor number.
     pub fn kernel(&self) -> KernelVersion {
         self.version().clone()
     }
@@ -109,31 +109,31 @@ impl Machine {
         &*self.source
     }
 
-    /// Page size by which frames are counted.
+    /// Returns the page size by which frames are counted.
     pub fn page_size(&self) -> PageSize {
         self.page
     }
 
-    /// The words of one of the files with a word for each frame, from frame `first` on; fewer than asked for means that
-    /// physical memory ends there.
+    /// Reads the words of frames from `first` on, from a file with a word for each frame. Returns how many were read:
+    /// fewer than `into` holds means the end of physical memory.
     pub fn frame_words(&self, file: WordFile, first: FrameNumber, into: &mut [u64]) -> Result<usize> {
         self.source.words(file, first.get(), into)
     }
 
-    /// `/proc/kpageflags` from frame `first` on.
+    /// Reads `/proc/kpageflags` from frame `first` on.
     pub fn frame_flags(&self, first: FrameNumber, into: &mut [PageFlags]) -> Result<usize> {
         self.frame_words(WordFile::FrameFlags, first, as_words(into))
     }
 
-    /// `/proc/kpagecount` from frame `first` on: how often each frame is mapped.
+    /// Reads `/proc/kpagecount` from frame `first` on: the number of mappings of each frame.
     pub fn frame_counts(&self, first: FrameNumber, into: &mut [u64]) -> Result<usize> {
         self.frame_words(WordFile::FrameCounts, first, into)
     }
 
-    /// Whether these parts of the kernel's own records of frames can be believed here.
+    /// Checks that these parts of the kernel's records of frames are usable.
     ///
     /// # Errors
-    /// They cannot be read, were not proved to be right, or are not to be used.
+    /// Fails if they cannot be read, were not proved to be right, or are switched off.
     pub fn require_records(&self, parts: RecordParts) -> Result<()> {
         if !self.records.load(Ordering::Relaxed) {
             return Err(Error::not_available("struct page is not read (set kernel-records off)"));
@@ -141,53 +141,53 @@ impl Machine {
         self.source.fetch(RecordsOf::Frames(parts))
     }
 
-    /// The kernel's own records of the frames from `first` on.
+    /// Reads the kernel's records of the frames from `first` on.
     ///
     /// # Errors
-    /// As [`require_records`](Self::require_records).
+    /// Fails as [`require_records`](Self::require_records).
     pub fn frame_records(&self, first: FrameNumber, parts: RecordParts, into: &mut [FrameRecord]) -> Result<()> {
         self.require_records(RecordParts::empty())?;
         self.source.kernel_records()?.frames(first.get(), parts, into)
     }
 
-    /// Whether the kernel's own records may be used.
+    /// Sets whether the kernel's records may be used.
     #[doc(hidden)]
     pub fn set_records(&self, on: bool) {
         self.records.store(on, Ordering::Relaxed);
     }
 
-    /// The same machine, read through another source.
+    /// Returns the same machine, read through another source.
     pub(super) fn over(&self, source: Arc<dyn Source>) -> Self {
         Machine { records: Arc::clone(&self.records), ..Machine::new(source) }
     }
 
-    /// Flags that this kernel sets where they do not hold: KSM if a page of pmdb's own has it. `None` when that could
-    /// not be looked at.
+    /// Returns the flags that this kernel sets falsely: KSM if a page of pmdb has it. `None` if that could not be
+    /// checked.
     #[doc(hidden)]
     pub fn mistaken_flags(&self) -> Option<PageFlags> {
         let look = || Some(PageFlags::from_bits_retain(self.source.word(Probe::OwnFlags)?) & PageFlags::KSM);
         *self.cache.mistaken_flags.get_or_init(look)
     }
 
-    /// Flags that hold for no page now: also KSM while nothing is merged (`/sys/kernel/mm/ksm/pages_shared`). `None`
-    /// when neither could be looked at.
+    /// Returns the flags that are true for no page now: also KSM while nothing is merged
+    /// (`/sys/kernel/mm/ksm/pages_shared`). `None` if neither could be checked.
     #[doc(hidden)]
     pub fn false_flags(&self) -> Option<PageFlags> {
         let mistaken = self.mistaken_flags();
-        // Merging may begin at any time; a kernel's mistake stays.
+        // Merging may begin at any time, but a kernel that sets KSM falsely always does.
         match self.setting(KernelSetting::MergedPages) {
             Some(0) => Some(mistaken.unwrap_or_default() | PageFlags::KSM),
             _ => mistaken,
         }
     }
 
-    /// The current state of samepage merging.
+    /// Reads the current state of samepage merging.
     pub fn merging(&self) -> KsmCounts {
         let zero_page = || self.setting(KernelSetting::ZeroPageIsMerged);
         let shared_pages = self.setting(KernelSetting::MergedPages);
         KsmCounts {
             shared_pages,
-            // The setting matters only where pages are merged.
+            // The setting has an effect only if pages are merged.
             uses_zero_page: match shared_pages {
                 Some(0) => None,
                 _ => zero_page().map(|value| value != 0),
@@ -195,7 +195,7 @@ impl Machine {
         }
     }
 
-    /// Zone and node of frames (`/proc/zoneinfo`).
+    /// Reads the zones and nodes of frames (`/proc/zoneinfo`), once.
     pub fn zones(&self) -> Result<Arc<Zones>> {
         let read = || {
             let zones = Zones::parse(&self.source.fetch(File::Zones)?)?;
@@ -209,7 +209,7 @@ impl Machine {
         self.cache.zones.get_or_init(read).clone()
     }
 
-    /// What lies at which physical address (`/proc/iomem`).
+    /// Reads the use of physical addresses (`/proc/iomem`), once.
     pub fn iomem(&self) -> Result<Arc<Resources>> {
         let read = || {
             let resources = match self.source.fetch(File::Iomem) {
@@ -235,43 +235,43 @@ impl Machine {
         self.cache.iomem.get_or_init(read).clone()
     }
 
-    /// The path of the memory cgroup whose directory has this inode number, from the root of its hierarchy; `None` when
-    /// no directory has it: the group was removed, or lies outside of pmdb's cgroup namespace.
+    /// Returns the path of the memory cgroup with this inode number, from the root of its hierarchy; `None` if no
+    /// directory has the number: the group was removed, or is outside of pmdb's cgroup namespace.
     pub fn cgroup_path(&self, inode: u64) -> Result<Option<Name>> {
         self.cache.cgroups.path(inode, &*self.source)
     }
 
-    /// What is charged to a memory cgroup and to those below it, and their processes. The path begins at the root of
-    /// the hierarchy, or with its mount point.
+    /// Reads the memory that is charged to a cgroup and its descendants, and their processes. The path begins at the
+    /// root of the hierarchy, or with its mount point.
     ///
     /// # Errors
-    /// There is no such group, or no hierarchy.
+    /// Fails if there is no such group, or no hierarchy.
     pub fn cgroup_memory(&self, path: &[u8]) -> Result<CgroupMemory> {
         CgroupMemory::of(path, &*self.source)
     }
 
-    /// Where the hierarchy of [`Machine::cgroup_path`] is mounted.
+    /// Returns the mount point of the hierarchy of [`Machine::cgroup_path`].
     pub fn cgroup_mount(&self) -> Result<Name> {
         Cgroups::mount(&*self.source)
     }
 
-    /// Swap areas (`/proc/swaps`), read anew.
+    /// Reads the swap areas (`/proc/swaps`).
     pub fn swaps(&self) -> Result<SwapAreas> {
         Ok(SwapAreas::parse(&self.source.fetch(File::Swaps)?)?)
     }
 
-    /// How this kernel numbers its pseudo swap types (from its configuration, when that can be read).
+    /// Returns how this kernel numbers its pseudo swap types, by its configuration if that can be read.
     pub fn swap_layout(&self) -> SwapLayout {
         SwapLayout { options: self.config().map(|(config, _)| config.swap_options()), kernel: self.version().number }
     }
 
-    /// The file that has the kernel's configuration; `None` when none can be read.
+    /// Returns the name of the file with the kernel's configuration; `None` if none can be read.
     #[doc(hidden)]
     pub fn configuration(&self) -> Option<Name> {
         self.config().map(|(_, place)| place.clone())
     }
 
-    /// The configuration of the kernel that runs, from itself or from where distributions leave it.
+    /// Reads the configuration of the running kernel, from the kernel or from the place where distributions install it.
     fn config(&self) -> Option<&(Config, Name)> {
         let at = |place: ConfigPlace| {
             let bytes = self.source.fetch(File::Config(place)).ok()?;
@@ -286,13 +286,13 @@ impl Machine {
         self.cache.config.get_or_init(look).as_ref()
     }
 
-    /// Whether the kernel was built with an option (`CONFIG_PAGE_MAPCOUNT`) as `y`; `None` when its configuration
+    /// Returns whether the kernel was built with an option (`CONFIG_PAGE_MAPCOUNT`) as `y`; `None` if its configuration
     /// cannot be read.
     pub fn kernel_option(&self, name: &str) -> Option<bool> {
         self.config().map(|(config, _)| config.is_set(name))
     }
 
-    /// Whether a map count counts one page, and is no average over a large folio; `None` if that cannot be known.
+    /// Returns whether a map count is that of one page, and not an average over a large folio; `None` if unknown.
     pub fn has_exact_map_counts(&self) -> Option<bool> {
         let look = || {
             if self.version().number < (6, 15) {
@@ -304,7 +304,7 @@ impl Machine {
         *self.cache.exact_map_counts.get_or_init(look)
     }
 
-    /// Which facts this kernel and pmdb's rights make available, found out by trying each.
+    /// Tries which facts this kernel and pmdb's rights make available.
     #[doc(hidden)]
     pub fn findings(&self) -> Vec<Finding> {
         findings::of_machine(
@@ -320,23 +320,23 @@ impl Machine {
         )
     }
 
-    /// The rights of pmdb; `None` where they do not matter.
+    /// Returns the rights of pmdb; `None` if they do not matter.
     #[doc(hidden)]
     pub fn credentials(&self) -> Option<Credentials> {
         Some(self.source.fetch(Rights).ok()??.credentials)
     }
 
-    /// Bytes that one PMD maps (`/sys/kernel/mm/transparent_hugepage/hpage_pmd_size`); `None` when that cannot be read.
+    /// Returns the bytes that one PMD maps (`/sys/kernel/mm/transparent_hugepage/hpage_pmd_size`); `None` if the file
+    /// cannot be read.
     pub fn huge_page_bytes(&self) -> Option<u64> {
         let read = || self.setting(KernelSetting::HugePageBytes);
         *self.cache.huge_page_bytes.get_or_init(read)
     }
 
-    /// Whether the kernel tracks soft-dirty pages, so that bit 55 of an entry means something; `None` if that cannot be
-    /// known.
+    /// Returns whether the kernel tracks soft-dirty pages, so that bit 55 of an entry has a meaning; `None` if unknown.
     ///
-    /// A kernel that does marks every page that is written to, so pmdb writes to a page of its own. That is cheaper
-    /// than unpacking the kernel's configuration.
+    /// Such a kernel marks every page that is written to, so pmdb writes to one of its pages. That is cheaper than
+    /// unpacking the kernel's configuration.
     pub fn has_soft_dirty(&self) -> Option<bool> {
         let look = || {
             let entry = PageMapEntry::new(self.source.word(Probe::OwnEntry)?);
@@ -345,8 +345,8 @@ impl Machine {
         *self.cache.soft_dirty.get_or_init(look)
     }
 
-    /// Whether memory has protection keys here; `None` if that cannot be known. The kernel shows a key for each region
-    /// of each process or for none, so the first of pmdb's own regions is enough.
+    /// Returns whether memory has protection keys here; `None` if unknown. The kernel shows a key for each region of
+    /// each process or for none, so the first region of pmdb decides.
     pub fn has_protection_keys(&self) -> Option<bool> {
         let look = || {
             let text = self.source.fetch(File::OwnSmaps).ok()?;
@@ -356,13 +356,13 @@ impl Machine {
         *self.cache.protection_keys.get_or_init(look)
     }
 
-    /// Where the files on `device` are, by mountinfo. Each mount is a step.
+    /// Returns where the files on `device` are stored, by mountinfo. Each mount costs one step.
     ///
     /// # Errors
-    /// The budget is over.
+    /// Fails if the budget is over.
     pub fn files_on(&self, device: Device, budget: &mut Budget) -> std::result::Result<FilesOn, OutOfBudget> {
         let of_pool = || self.pools().is_some_and(|pools| pools.contains(&device));
-        // Disks have numbers of their own; everything without one has a major number of 0.
+        // Disks have major numbers; filesystems without one have major number 0.
         Ok(match device.major {
             0 if self.unmounted() == Some(device) => FilesOn::Memory(MemoryFiles::Shared),
             0 if of_pool() => FilesOn::Memory(MemoryFiles::Hugetlb),
@@ -371,15 +371,15 @@ impl Machine {
         })
     }
 
-    /// Whether [`files_on`](Self::files_on) knows hugetlb memory that is in no mounted filesystem, as most of
-    /// it is. If not, only the names of regions show it.
+    /// Returns whether [`files_on`](Self::files_on) finds hugetlb memory in no mounted filesystem, as most of it is. If
+    /// not, only the names of regions show it.
     #[doc(hidden)]
     pub fn pools_are_known(&self) -> bool {
         self.pools().is_some()
     }
 
-    /// Whether it is the device of shared memory, or of hugetlb memory, that is in no mounted filesystem. The kernel's
-    /// own mounts have no limit.
+    /// Returns whether `device` is that of shared memory or hugetlb memory in no mounted filesystem. The kernel's
+    /// internal mounts have no limit.
     pub fn is_unmounted(&self, device: Device) -> bool {
         let of_pool = || self.pools().is_some_and(|pools| pools.contains(&device));
         device.major == 0 && (self.unmounted() == Some(device) || of_pool())
@@ -390,21 +390,22 @@ impl Machine {
         *self.cache.unmounted.get_or_init(ask)
     }
 
-    /// The devices of the hugetlb pools; `None` where the kernel does not tell (memfd_create knows MFD_HUGETLB since
-    /// Linux 4.14).
+    /// Returns the devices of the hugetlb pools; `None` if the kernel does not show them (memfd_create has MFD_HUGETLB
+    /// since Linux 4.14).
     fn pools(&self) -> Option<&[Device]> {
         let ask = || Some(devices(&self.source.fetch(Probe::Pools).ok()?));
         self.cache.pools.get_or_init(ask).as_deref()
     }
 
-    /// The first answer for a mount of the device. Read anew each time, as mounts come and go. Each mount is a step.
+    /// Returns the first answer for a mount of the device. The mounts are read at each call, because they change. Each
+    /// mount costs one step.
     pub(super) fn find_mount<T>(
         &self,
         device: Device,
         budget: &mut Budget,
         wanted: impl Fn(&Mount) -> Option<T>,
     ) -> std::result::Result<Option<T>, OutOfBudget> {
-        // The mounts of a container are not in pmdb's own list.
+        // pmdb's list does not have the mounts of a container.
         for list in [File::OwnMounts, File::Mounts] {
             let read = core_notes::mounts(&*self.source, list, budget);
             budget.check()?;
@@ -416,7 +417,7 @@ impl Machine {
         Ok(None)
     }
 
-    /// Every process that can be listed.
+    /// Lists all processes.
     pub fn processes(&self) -> Result<Vec<ProcessEntry>> {
         let mut listed = self.source.list(List::All)?;
         listed.sort_unstable_by_key(|one| one.pid);
@@ -424,19 +425,19 @@ impl Machine {
         Ok(entries.collect())
     }
 
-    /// One process as a listing shows it; `None` if it has exited.
+    /// Returns one process as in [`processes`](Self::processes); `None` if it has exited.
     pub fn process_entry(&self, pid: u32) -> Option<ProcessEntry> {
         let listed = self.source.list(List::One(pid)).ok()?;
         entry(&*self.source, listed.first()?)
     }
 
-    /// The [rollup](Process::rollup) of a process.
+    /// Reads the [rollup](Process::rollup) of a process.
     pub fn rollup_of(&self, pid: u32) -> Result<Smaps> {
         Process::new(self.source.open(pid, &Held::default())?).rollup()
     }
 
-    /// Every process that may have memory of its own, each with its parent, by number. Cheaper than a listing, and
-    /// reads nothing of their memory (a command line is read from it).
+    /// Opens a handle on each process that may have user memory, with its parent, by process id. This is cheaper than a
+    /// listing, and reads nothing from the memory of processes, which a listing does for their command lines.
     pub fn process_handles(&self) -> Result<ProcessHandles> {
         let mut relations = ProcessHandles { processes: Vec::new(), are_all: false };
         for Listed { pid, stat, held, .. } in self.source.list(List::Held)? {
@@ -452,12 +453,12 @@ impl Machine {
         Ok(relations)
     }
 
-    /// Whether a process has a child that was born within this time.
+    /// Returns whether a process has a child that was born within this time.
     ///
     /// # Errors
-    /// Processes cannot be listed.
+    /// Fails if processes cannot be listed.
     pub fn has_forked(&self, parent: u32, within: Duration) -> Result<bool> {
-        /// Two clock ticks: both times are cut to them.
+        /// Two clock ticks, in seconds, because each time is truncated to one.
         const INEXACT: f64 = 0.02;
         let handles = self.process_handles()?;
         let children = handles.processes.iter().filter(|one| one.parent == parent);
@@ -466,10 +467,10 @@ impl Machine {
         Ok(youngest.is_some_and(is_young))
     }
 
-    /// Opens one of these, as attaching does.
+    /// Opens one of the listed processes, as attaching does.
     ///
     /// # Errors
-    /// As for attaching: refused, gone meanwhile.
+    /// Fails as attaching does: access is refused, or the process has ended.
     pub fn open(&self, one: &ProcessHandle) -> Result<OpenedProcess> {
         let source = self.source.open(one.pid, &one.held)?;
         let process = match self.cache.abilities.get() {
@@ -480,10 +481,10 @@ impl Machine {
         Ok(OpenedProcess { process, modules: Modules::new(source) })
     }
 
-    /// The process id of pmdb as this machine's list of processes has it; `None` where it does not run on this machine.
+    /// Returns the process id of pmdb in this machine's list of processes; `None` if pmdb does not run on this machine.
     ///
     /// # Errors
-    /// `/proc` does not show it.
+    /// Fails if `/proc` does not show it.
     pub fn own_number(&self) -> Result<Option<u32>> {
         match self.source.fetch(Probe::OwnNumber) {
             Err(Error::NotAvailable { .. }) => Ok(None),
@@ -491,10 +492,10 @@ impl Machine {
         }
     }
 
-    /// pmdb's own process, opened once; `None` where it does not run on this machine.
+    /// Returns the process of pmdb, opened once; `None` if pmdb does not run on this machine.
     ///
     /// # Errors
-    /// `/proc` does not show it, or it may not be opened.
+    /// Fails if `/proc` does not show it, or it may not be opened.
     pub fn own_process(&self) -> Result<Option<Process>> {
         if let Some(process) = self.cache.own.get() {
             return Ok(Some(process.clone()));
@@ -506,10 +507,10 @@ impl Machine {
         Ok(Some(self.cache.own.get_or_init(|| opened.process).clone()))
     }
 
-    /// Binary search by `kcmp(2)`: `others` are sorted by their address spaces, in an order that means nothing but that
-    /// equal ones are the same. `Ok(i)`: `process` shares memory with `others[i]`; `Err(i)`: it belongs there; `None`:
-    /// the kernel cannot compare. Two processes share memory without being threads of each other after vfork, or
-    /// `clone` with CLONE_VM alone.
+    /// Searches a process with the same address space by kcmp(2). `others` are sorted by address space, in an arbitrary
+    /// but consistent order of the kernel. `Ok(i)`: `process` shares memory with `others[i]`; `Err(i)`: the place to
+    /// insert it; `None`: the kernel cannot compare. Processes share memory after vfork, or after `clone` with CLONE_VM
+    /// and without CLONE_THREAD.
     #[doc(hidden)]
     pub fn find_memory(&self, others: &[u32], process: u32) -> Option<std::result::Result<usize, usize>> {
         let mut is_told = true;
@@ -526,18 +527,18 @@ impl Machine {
         is_told.then_some(place)
     }
 
-    /// The value of a setting.
+    /// Reads the value of a setting.
     pub(super) fn setting(&self, setting: KernelSetting) -> Option<u64> {
         core_notes::setting(&*self.source, setting)
     }
 }
 
-/// A process that was opened beside the target.
+/// A process that was opened in addition to the target.
 #[non_exhaustive]
 pub struct OpenedProcess {
-    /// Its process.
+    /// The process.
     pub process: Process,
-    /// The files behind its regions.
+    /// The files that its regions map.
     pub modules: Modules,
 }
 
@@ -547,11 +548,11 @@ pub struct OpenedProcess {
 pub struct KernelVersion {
     /// `6.18.44-amd64`
     pub release: String,
-    /// The first two numbers.
+    /// Major and minor number.
     pub number: (u32, u32),
 }
 
-/// What a listing says of a process.
+/// Makes the entry of a process in a listing.
 pub(super) fn entry(source: &dyn Source, listed: &Listed) -> Option<ProcessEntry> {
     let stat = Stat::parse(&listed.stat).ok()?;
     let status = Status::parse(&listed.status).ok()?;
@@ -571,7 +572,7 @@ pub(super) fn entry(source: &dyn Source, listed: &Listed) -> Option<ProcessEntry
     })
 }
 
-/// Devices of major and minor numbers, one after the other.
+/// Converts pairs of major and minor numbers to devices.
 fn devices(words: &[u64]) -> Vec<Device> {
     let device = |pair: &[u64]| {
         let [major, minor] = *pair else { return None };

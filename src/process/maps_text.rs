@@ -1,8 +1,8 @@
-//! The text of `maps`, and the regions in it. The kernel gives at most a page of it at a time. Long text is read by
-//! another thread while this one decodes.
+//! The text of `maps`, and the regions in it. A read returns at most a page of the text. Long text is read by another
+//! thread while this one decodes.
 //!
-//! Where the text is ambiguous, the true names of mapped files are found out: a name may itself end in the kernel's
-//! mark for deleted files, or hold the `\012` that stands for a newline.
+//! Ambiguous names are looked up: a file name may end in the kernel's mark for deleted files, or contain `\012`, which
+//! is also the escape of a newline.
 
 use super::core_notes;
 use crate::access::{Error, Result};
@@ -15,38 +15,38 @@ use rustix::io::Errno;
 use std::sync::mpsc::sync_channel;
 use std::thread::Builder;
 
-/// Bytes that are decoded together, and that are read before another thread starts: some 0.2 ms of work, where a thread
-/// costs 0.05.
+/// Bytes that are decoded together, and that are read before another thread starts. Decoding them lasts some 0.2 ms,
+/// starting a thread 0.05 ms.
 const BLOCK: usize = 64 << 10;
-/// Shorter text, of some hundred regions, takes no longer to read than a list of those that map files.
+/// The length of short text, of some hundred regions. Reading it is as fast as querying the regions that map files.
 #[cfg(feature = "symbols")]
 const SHORT: usize = 32 << 10;
-/// Longer text has 60,000 regions and more: it is read only while there is memory for it and its regions.
+/// The length of long text, of 60,000 regions and more: it is read only while there is memory for it and its regions.
 const MUCH: u64 = 6 << 20;
-/// The memory of text and its regions together, as a multiple of the text, when vectors double.
+/// The memory of the text and its regions, as a multiple of the length of the text, with vectors that double.
 const AS_REGIONS: u64 = 6;
-/// Blocks that may wait to be decoded.
+/// The most blocks that may wait to be decoded.
 const AHEAD: usize = 4;
 
-/// The text of `/proc/PID/maps`, to be compared with a later one: that takes half as long as decoding the regions
-/// again. Empty if there is no text.
+/// The text of `/proc/PID/maps`, to be compared with a later one, which is twice as fast as decoding the regions again.
+/// Empty if there is no text.
 #[derive(Default)]
 pub struct MapsText(Vec<u8>);
 
 impl MapsText {
-    /// From the text that was read.
+    /// Wraps the text that was read.
     pub fn new(text: Vec<u8>) -> Self {
         MapsText(text)
     }
 
-    /// The text itself.
+    /// Returns the text.
     #[cfg(feature = "cli")]
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Compares `later`, which follows `so_far` bytes that are the same. Returns how many bytes more are the same, 0 at
-    /// the end of both; `None` if something differs.
+    /// Compares `later`, the text after `so_far` equal bytes. Returns how many more bytes are equal, 0 at the end of
+    /// both; `None` if they differ.
     pub fn same_from(&self, so_far: usize, later: &[u8]) -> Option<usize> {
         let is_same = match later {
             [] => self.is_known() && so_far == self.0.len(),
@@ -55,12 +55,12 @@ impl MapsText {
         is_same.then_some(later.len())
     }
 
-    /// Whether there is such a text.
+    /// Returns whether there is a text.
     pub fn is_known(&self) -> bool {
         !self.0.is_empty()
     }
 
-    /// The start of the first region whose line begins at `offset` or later.
+    /// Returns the start of the first region whose line begins at `offset` or later.
     pub fn region_at(&self, offset: usize) -> Option<VirtualAddress> {
         let before = self.0.get(offset.checked_sub(1)?..)?;
         let line = before.get(memchr::memchr(b'\n', before)? + 1..)?;
@@ -68,7 +68,7 @@ impl MapsText {
     }
 }
 
-/// All regions, and the text of them. Each line is a step.
+/// Reads all regions and their text. Each line costs one step.
 pub(super) fn read(source: &dyn Source, budget: &mut Budget) -> Result<(Vec<Region>, Vec<u8>)> {
     if let Some(regions) = core_notes::regions(source, budget)? {
         return Ok((regions, Vec::new()));
@@ -84,7 +84,7 @@ pub(super) fn read(source: &dyn Source, budget: &mut Budget) -> Result<(Vec<Regi
             let mut add = |next: Result<Vec<u8>>| read.add(&next?, budget);
             match Builder::new().spawn_scoped(scope, ahead) {
                 Ok(_) => blocks.into_iter().try_for_each(&mut add),
-                // This user may have no more threads: this one does the work.
+                // This user may have no more threads, so this one reads as well.
                 Err(_) => behind().try_for_each(&mut add),
             }
         })?;
@@ -94,7 +94,7 @@ pub(super) fn read(source: &dyn Source, budget: &mut Budget) -> Result<(Vec<Regi
     Ok((regions, text))
 }
 
-/// All regions, if their text is short; `None` if it is not.
+/// Reads all regions, if their text is short; `None` if it is not.
 #[cfg(feature = "symbols")]
 pub(super) fn read_short(source: &dyn Source, budget: &mut Budget) -> Result<Option<Vec<Region>>> {
     if let Some(regions) = core_notes::regions(source, budget)? {
@@ -111,7 +111,7 @@ pub(super) fn read_short(source: &dyn Source, budget: &mut Budget) -> Result<Opt
     Ok(Some(regions))
 }
 
-/// The blocks of a file, to its end or the first error.
+/// Reads a file in blocks, to its end or the first error.
 struct Blocks<'a> {
     source: &'a dyn Source,
     so_far: u64,
@@ -138,7 +138,7 @@ impl Iterator for Blocks<'_> {
     }
 }
 
-/// The next bytes after `so_far`: at least as many as wanted, unless the file ends.
+/// Reads the next bytes after `so_far`: at least `wanted`, unless the file ends.
 fn block(source: &dyn Source, so_far: u64, wanted: usize) -> Result<Vec<u8>> {
     const PAGE: usize = 4 << 10;
     if so_far >= MUCH {
@@ -159,11 +159,11 @@ fn is_last(block: &[u8]) -> bool {
     block.len() < BLOCK
 }
 
-/// What has been read.
+/// Decodes the blocks that were read.
 #[derive(Default)]
 struct RegionReader {
     text: Vec<u8>,
-    /// Bytes of it that are decoded: whole lines.
+    /// Bytes of the text that are decoded: whole lines.
     decoded: usize,
     regions: RegionDecoder,
 }
@@ -178,9 +178,9 @@ impl RegionReader {
     fn decode(&mut self, end: usize, budget: &mut Budget) -> Result<()> {
         let lines = self.text.get(self.decoded..end).unwrap_or_default();
         self.decoded = self.decoded.max(end);
-        // A block is decoded in a fraction of a millisecond, so it is enough to ask before.
+        // Decoding a block lasts a fraction of a millisecond, so that the budget is checked only before it.
         budget.look()?;
-        // `memchr` would first ask the processor what it can do, as for `text::lines`.
+        // `memchr` would first query the features of the processor, as for `text::lines`.
         budget.spend(lines.iter().filter(|&&byte| byte == b'\n').count() as u64)?;
         Ok(self.regions.read(lines)?)
     }
@@ -191,9 +191,10 @@ impl RegionReader {
     }
 }
 
-/// Corrects the names of `regions`, which were read from the text of `maps`. Names that are not ambiguous cost nothing.
+/// Corrects the names of `regions`, which were decoded from the text of `maps`. Names that are not ambiguous cost
+/// nothing.
 pub(super) fn settle(source: &dyn Source, regions: &mut [Region], budget: &mut Budget) -> Result<()> {
-    // The regions of a file mostly lie side by side.
+    // The regions of a file are mostly adjacent.
     let mut last = None;
     for region in regions.iter_mut().filter(|region| is_path(region)) {
         let has_newline = region.name.as_bytes().contains(&b'\n');
@@ -208,7 +209,7 @@ pub(super) fn settle(source: &dyn Source, regions: &mut [Region], budget: &mut B
             }
             _ => {}
         }
-        // The read may need several system calls.
+        // The lookup may need several system calls.
         budget.look()?;
         if has_newline && let Some(later) = find_raw_name(source, region) {
             (region.name, region.deleted) = later;
@@ -219,7 +220,7 @@ pub(super) fn settle(source: &dyn Source, regions: &mut [Region], budget: &mut B
     Ok(())
 }
 
-/// Corrects the name of a region that came without escapes.
+/// Corrects the name of a region that was read without escapes.
 pub(super) fn settle_unescaped(source: &dyn Source, region: &mut Region) {
     if is_path(region) {
         settle_mark(source, region);
@@ -234,8 +235,8 @@ fn name_and_mark(region: &Region) -> (Name, bool) {
     (region.name.clone(), region.deleted)
 }
 
-/// The name as PROCMAP_QUERY (Linux 6.11) has it, or the link in `map_files`, which takes rights: there a newline
-/// stands for itself. `None` if neither is available, or something else is mapped there by now.
+/// Returns the name by PROCMAP_QUERY (Linux 6.11) or by the link in `map_files`, which needs rights. Neither escapes
+/// newlines. `None` if neither is available, or another file is mapped there now.
 fn find_raw_name(source: &dyn Source, region: &Region) -> Option<(Name, bool)> {
     let name = match source.fetch(Query::At(region.range.start())) {
         Ok(Answer::Found(mapping)) => mapping.name,
@@ -245,7 +246,7 @@ fn find_raw_name(source: &dyn Source, region: &Region) -> Option<(Name, bool)> {
     is_it.then(|| maps::name(&name))
 }
 
-/// Takes what looks like the kernel's mark for the end of the name, if the file that is mapped bears that name.
+/// Makes the apparent mark for deleted files a part of the name, if the mapped file has that name.
 fn settle_mark(source: &dyn Source, region: &mut Region) {
     if !region.deleted {
         return;

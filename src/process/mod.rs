@@ -1,6 +1,6 @@
-//! The target decoded: a process, found by number or name, its machine, and the files behind its regions.
+//! The decoded target: a process, found by id or name, its machine, and the files that its regions map.
 //!
-//! Here and nowhere else bytes are fetched from a [`Source`] and decoded with `kernel`.
+//! Only this module fetches bytes from a [`Source`] and decodes them with `kernel`.
 
 #[cfg(feature = "cli")]
 mod capture;
@@ -69,29 +69,31 @@ use machine::entry;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// One target, whole: what commands look at. A clone is the same target, and costs next to nothing.
+/// A target: the process, machine and files that commands examine. A clone is the same target, and costs next to
+/// nothing.
 #[derive(Clone)]
 pub struct Target {
     /// Its process.
     pub process: Process,
-    /// The machine it runs on.
+    /// The machine that the process runs on.
     pub machine: Arc<Machine>,
-    /// The files behind its regions.
+    /// The files that its regions map.
     pub modules: Modules,
 }
 
 impl Target {
-    /// Attaches to the process with that id: opens what pmdb reads of it. A thread id stands for its process. Nothing
-    /// of the process changes.
+    /// Attaches to the process with this id, and opens the files of `/proc` that pmdb reads. A thread id selects its
+    /// process. The process is not changed.
     ///
     /// # Errors
-    /// [`Gone`](Error::Gone) if there is no such process or it is a zombie, [`NotAvailable`](Error::NotAvailable) for a
-    /// kernel thread, [`NotPermitted`](Error::NotPermitted) if its page map may not be read.
+    /// Fails with [`Gone`](Error::Gone) if there is no such process or it is a zombie, with
+    /// [`NotAvailable`](Error::NotAvailable) for a kernel thread, and with [`NotPermitted`](Error::NotPermitted) if its
+    /// page map may not be read.
     pub fn attach(pid: u32) -> Result<Self> {
         live::process(pid).map(Self::new)
     }
 
-    /// The target that a source gives.
+    /// Makes the target that a source reads.
     pub fn new(source: Arc<dyn Source>) -> Self {
         Target {
             process: Process::new(Arc::clone(&source)),
@@ -100,10 +102,10 @@ impl Target {
         }
     }
 
-    /// The target in a capture or an ELF core file that was written at `time`, in seconds since 1970.
+    /// Opens the target in a capture or an ELF core file that was written at `time`, in seconds since 1970.
     ///
     /// # Errors
-    /// The file is none, is damaged, or cannot be read.
+    /// Fails if the file is neither, is damaged, or cannot be read.
     #[cfg(feature = "cli")]
     #[doc(hidden)]
     pub fn of_capture(file: Box<dyn ReadAt>, time: u64) -> Result<Self> {
@@ -112,10 +114,10 @@ impl Target {
         source.map(Self::new)
     }
 
-    /// Another process of the same capture.
+    /// Returns another process of the same capture.
     ///
     /// # Errors
-    /// It is not in it.
+    /// Fails if the capture does not have the process.
     #[cfg(feature = "cli")]
     pub(crate) fn member(&self, pid: u32) -> Result<Self> {
         if pid == self.process.identity().pid {
@@ -123,27 +125,27 @@ impl Target {
         }
         let handles = self.machine.process_handles()?.processes;
         let source = self.process.source();
-        // The source says why a process is missing.
+        // The error of the source has the reason why a process is missing.
         let is_missing = self.process.missing_processes().iter().any(|one| one.pid == pid);
         let is_member = is_missing || handles.iter().any(|one| one.pid == pid);
         let what = || Error::not_in("this capture", &format!("process {pid}"));
         if is_member { source.open(pid, &Held::default()).map(Self::new) } else { Err(what()) }
     }
 
-    /// The same target, with numbers for names.
+    /// Returns the same target, with numbers in place of names.
     #[cfg(feature = "cli")]
     #[must_use]
     pub(crate) fn without_names(&self) -> Self {
         Target::new(crate::source::capture::Nameless::over(Arc::clone(self.process.source())))
     }
 
-    /// The same target, with what each reading of all its regions may take.
+    /// Sets the budget of each reading of all its regions.
     #[must_use]
     pub fn with_budget(self, budget: Budget) -> Self {
         Target { process: self.process.with_budget(budget), ..self }
     }
 
-    /// The same target; `log` records what is read of it.
+    /// Returns the same target, with a `log` of all reads.
     #[doc(hidden)]
     #[must_use]
     pub fn recorded(&self, log: &Arc<Log>) -> Self {
@@ -156,40 +158,41 @@ impl Target {
     }
 }
 
-/// The machine that pmdb runs on, with no target.
+/// Returns the machine that pmdb runs on, without a target.
 pub fn machine() -> Arc<Machine> {
     Arc::new(Machine::new(live::machine()))
 }
 
-/// The process that was meant.
+/// The process that a word selects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ResolvedProcess {
-    /// Its number.
+    /// The process id.
     pub pid: u32,
-    /// By what it was found.
+    /// How the process was found.
     pub by: ResolvedBy,
 }
 
-/// By what a process was found.
+/// How a process was found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ResolvedBy {
-    /// By its own number.
+    /// By its id.
     Process,
-    /// By the number of one of its threads. A note says so to the user.
+    /// By the id of one of its threads. A note informs the user.
     Thread(u32),
     /// By name.
     Name,
-    /// As `self`: pmdb. A note warns the user that each command changes pmdb's own memory.
+    /// By the word `self`: it is pmdb. A note warns the user that each command changes the memory of pmdb.
     Itself,
 }
 
-/// Finds the process that `what` stands for: a process or thread id, `self`, or a name, which is the kernel's short
-/// name of it (the one that `ps` shows) or the file name of its program.
+/// Finds the process that `what` selects: a process or thread id, `self`, or a name. A name is the one that `ps` shows
+/// (`comm`), or the file name of the executable.
 ///
 /// # Errors
-/// [`Gone`](Error::Gone) if there is none, [`Ambiguous`](Error::Ambiguous) with all of them if there are several.
+/// Fails with [`Gone`](Error::Gone) if there is none, and with [`Ambiguous`](Error::Ambiguous), which lists them, if
+/// there are several.
 pub fn resolve(what: &str) -> Result<ResolvedProcess> {
     if what == "self" {
         return Ok(ResolvedProcess { pid: std::process::id(), by: ResolvedBy::Itself });
@@ -204,7 +207,7 @@ pub fn resolve(what: &str) -> Result<ResolvedProcess> {
     }
 }
 
-/// The living processes of a name but pmdb itself, by number: at least one.
+/// Returns the living processes with this name, without pmdb, by process id: at least one.
 fn living_processes(name: &str) -> Result<Vec<ProcessEntry>> {
     let machine = live::machine();
     let mut listed = machine.list(List::All)?;
@@ -225,11 +228,11 @@ fn living_processes(name: &str) -> Result<Vec<ProcessEntry>> {
     }
 }
 
-/// Names of running processes, and of their executables, that contain `name` and are not it: for hints. None if
-/// processes cannot be listed.
+/// Returns names of running processes, and of their executables, that contain `name` but differ from it, for hints.
+/// Empty if processes cannot be listed.
 #[cfg(feature = "cli")]
 pub(crate) fn similar_names(name: &str) -> Vec<String> {
-    /// Shorter ones are in too many.
+    /// Bytes of the shortest name that is searched: shorter ones are in too many names.
     const SHORTEST: usize = 3;
     /// The most names that a hint has.
     const MOST: usize = 5;
@@ -239,7 +242,7 @@ pub(crate) fn similar_names(name: &str) -> Vec<String> {
     let listed = live::machine().list(List::All).unwrap_or_default();
     let others = listed.iter().filter(|one| one.pid != std::process::id() && !is_called(one, name.as_bytes()));
     let names = others.flat_map(|one| {
-        // Threads of the kernel (`kworker/…`) have no memory to examine.
+        // Kernel threads (`kworker/…`) have no memory to examine.
         let own = Stat::parse(&one.stat).ok().filter(|stat| !stat.is_kernel_thread).map(|stat| stat.name.to_string());
         let program = one.program.as_ref().map(|path| maps::name(path).0.file_name().to_string());
         [own, program]
@@ -255,12 +258,12 @@ fn by_number(digits: &str) -> Result<ResolvedProcess> {
     Ok(ResolvedProcess { pid, by: if pid == number { ResolvedBy::Process } else { ResolvedBy::Thread(number) } })
 }
 
-/// The processes of this name with memory, as [`resolve`] finds them.
+/// Opens handles on the processes of this name with memory, as [`resolve`] finds them.
 ///
 /// # Errors
-/// [`Gone`](Error::Gone) if there is none, or processes cannot be listed.
+/// Fails with [`Gone`](Error::Gone) if there is none, or if processes cannot be listed.
 pub fn processes_called(name: &str) -> Result<Vec<ProcessHandle>> {
-    // Threads of the kernel have none.
+    // Kernel threads have no memory.
     let called = living_processes(name)?.into_iter().filter(|one| one.resident.is_some());
     let called: Vec<ProcessHandle> = called.map(|one| ProcessHandle::of_numbers(one.pid, 0)).collect();
     if called.is_empty() {
@@ -270,10 +273,10 @@ pub fn processes_called(name: &str) -> Result<Vec<ProcessHandle>> {
     Ok(called)
 }
 
-/// The processes of this name in the capture of a machine.
+/// Returns the processes of this name in the capture of a machine.
 ///
 /// # Errors
-/// [`Gone`](Error::Gone) if there is none, or it has no list of processes.
+/// Fails with [`Gone`](Error::Gone) if there is none, or if the capture has no list of processes.
 pub(crate) fn captured_processes_called(name: &str, machine: &Machine) -> Result<Vec<ProcessHandle>> {
     let listed = machine.source().list(List::All)?;
     let called = listed.iter().filter(|one| is_called(one, name.as_bytes()));
@@ -285,7 +288,7 @@ pub(crate) fn captured_processes_called(name: &str, machine: &Machine) -> Result
     Ok(called)
 }
 
-/// The kernel cuts `comm` off after 15 bytes.
+/// The length of `comm`, after which the kernel cuts a name.
 const COMM_BYTES: usize = 15;
 
 fn is_called(listed: &Listed, name: &[u8]) -> bool {
@@ -297,7 +300,7 @@ fn is_called(listed: &Listed, name: &[u8]) -> bool {
     }
     match &listed.program {
         Some(path) => maps::name(path).0.file_name().as_bytes() == name,
-        // Without a known program, the cut name decides.
+        // If the executable is unknown, the cut name decides.
         None => name.get(..COMM_BYTES) == Some(stat.name.as_bytes()),
     }
 }

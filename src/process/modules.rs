@@ -1,4 +1,4 @@
-//! The files behind the regions of a process, and the shape of the words of its program.
+//! The files that the regions of a process map, and the layout of words in its memory.
 
 use crate::access::{Error, InMemory, ReadAt, Result};
 use crate::kernel::mapped_file::MappedFile;
@@ -8,45 +8,44 @@ use crate::source::{Backing, BackingRun, File, FileLocation, Held, PartialImage,
 use std::ffi::c_char;
 use std::sync::Arc;
 
-/// An existing file: its bytes, or why it was not opened.
+/// An existing file, or why it was not opened.
 pub type OpenedFile = Result<Box<dyn ReadAt>>;
 
-/// The files behind regions.
+/// The files that regions map.
 #[derive(Clone)]
 pub struct Modules {
     source: Arc<dyn Source>,
 }
 
 impl Modules {
-    /// The modules of the process that a source reads.
+    /// Makes the modules of the process that a source reads.
     pub fn new(source: Arc<dyn Source>) -> Self {
         Modules { source }
     }
 
-    /// Opens the file behind `region`, if it is a regular file of the same device and inode (through `map_files`, or by
-    /// path under the target's own root).
+    /// Opens the file that `region` maps, if it is a regular file of the same device and inode (through `map_files`, or
+    /// by path below the target's root).
     pub fn open(&self, region: &Region) -> Result<Box<dyn ReadAt>> {
         let file = self.source.file(FileLocation::Region(region))?;
         file.ok_or_else(|| Error::not_available(format!("{} has no file", region.range)))
     }
 
-    /// Opens the regular file that bears `path` in the target's own root, links followed as the target would: for files
-    /// that no region maps, such as separate debug files. `None` if nothing bears it. Whether it is the right file is
-    /// for the caller to check.
+    /// Opens the regular file at `path` below the target's root, with links followed as the target would, for files
+    /// that no region maps, such as separate debug files. `None` if there is none. The caller has to check that it is
+    /// the right file.
     pub fn at_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
         self.source.file(FileLocation::Path(path))
     }
 
-    /// Opens the regular file that bears `path` where pmdb itself runs, which is elsewhere for a process in a
-    /// container: for debug files that the user of pmdb has installed. `None` if nothing bears it.
+    /// Opens the regular file at `path` below pmdb's root, which differs from that of a process in a container, for
+    /// debug files that the user of pmdb has installed. `None` if there is none.
     pub fn at_own_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
         self.source.file(FileLocation::OwnPath(path))
     }
 
-    /// The file in which the target writes down the names of code that it makes, as perf would look for it:
-    /// `/tmp/perf-PID.map` in the target's own root, PID being what the target itself is called, and its path there.
-    /// Only a regular file of the target's user, or of root, is believed: anything else there is an error. `None` if
-    /// there is none.
+    /// Opens the file in which the target lists the names of generated code for perf, and returns its path in the
+    /// target's root: `/tmp/perf-PID.map`, with the target's PID in its namespace. Only a regular file of the target's
+    /// user, or of root, is trusted: anything else there is an error. `None` if there is none.
     pub fn perf_map(&self) -> Result<Option<(Name, OpenedFile)>> {
         let status = self.source.fetch(File::MainStatus)?;
         let status = Status::parse(&status)?;
@@ -55,35 +54,35 @@ impl Modules {
         Ok(file.transpose().map(|file| (Name::new(path), file)))
     }
 
-    /// What is behind `region`, without opening it.
+    /// Returns the file that `region` maps, without opening it.
     ///
     /// # Errors
-    /// Nothing leads to it, or only a server could tell, which may not answer.
+    /// Fails if no path leads to the file, or if only a file server has the answer, which may not reply.
     pub fn mapped_file(&self, region: &Region) -> Result<MappedFile> {
         let words = self.source.fetch(Probe::MappedFile(region))?;
         MappedFile::from_words(&words).ok_or_else(|| Error::not_available(format!("the file of {}", region.range)))
     }
 
-    /// Keeps the file behind `region` open while the result lives.
+    /// Keeps the file that `region` maps open while the result lives.
     pub fn hold(&self, region: &Region) -> Held {
         self.source.hold(region)
     }
 
-    /// The backing content of the pages of `range`, which lies in `region`: runs in address order, without gaps. The
-    /// object is not read, and nothing is brought into memory. The number of system calls follows the number of runs,
-    /// not of pages.
+    /// Returns the backing content of the pages of `range`, a part of `region`, as runs in address order, without gaps.
+    /// The object is not read, and nothing is brought into memory. The number of system calls grows with the runs, not
+    /// with the pages.
     pub fn backing_content(&self, region: &Region, range: AddressRange) -> Result<Vec<BackingRun>> {
         self.source.fetch(Backing { region, range })
     }
 
-    /// Reads the page cache of the object behind `region` (a file or shared memory) at `address`, without filling it:
-    /// right before the read it checks which pages are cached. Returns the number of bytes before the first page that
-    /// is not cached, or before the end of the object.
+    /// Reads the page cache of the object that `region` maps (a file or shared memory) at `address`, without filling
+    /// it: right before the read it checks which pages are cached. Returns the number of bytes before the first page
+    /// that is not cached, or before the end of the object.
     pub fn read_cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
         self.source.bytes(Place::PageCache(region), address, into)
     }
 
-    /// Bytes of the vdso or another mapping that only memory holds, as far as they can be read without a page fault.
+    /// Reads the vdso or another image that is only in memory, as far as it can be read without a page fault.
     pub fn image(&self, region: &Region) -> Result<Box<dyn ReadAt>> {
         let layout = WordLayout::of(&*self.source);
         if region.range.len() <= IMAGE_BYTES {
@@ -91,7 +90,7 @@ impl Modules {
             if let Some(whole) = pages.iter().cloned().collect::<Option<Vec<_>>>() {
                 return Ok(Box::new(InMemory::mapping(whole.concat(), region.range.start())));
             }
-            // The kernel lends every process the same vdso, and reading one's own disturbs nobody.
+            // The kernel maps the same vdso into every process, and reading that of pmdb disturbs no other process.
             if region.name.as_bytes() == b"[vdso]"
                 && usize::from(layout.pointer_bytes) == size_of::<usize>()
                 && let Some(vdso) = self.source.file(FileLocation::OwnVdso(region))?
@@ -109,8 +108,8 @@ impl Modules {
         }))
     }
 
-    /// The pages of a region; `None` for those that cannot be read without a page fault. A capture or a core has no
-    /// faults: there only its memory decides, and a page that the process had not touched may be in it.
+    /// Reads the pages of a region; `None` for those that cannot be read without a page fault. A capture or a core has
+    /// no faults: its memory alone decides, and may include a page that the process had not touched.
     fn readable_pages(&self, region: &Region, layout: WordLayout) -> Result<Vec<Option<Vec<u8>>>> {
         let (source, page, start) = (&*self.source, layout.page, region.range.start());
         let count = region.range.pages(page) as usize;
@@ -135,7 +134,7 @@ impl Modules {
                 Err(error) => return Err(error),
             };
         }
-        // What went during the read may have been faulted in again by it.
+        // The read may have faulted in pages that were unmapped before it: they are left out.
         let still = present()?;
         for (number, place) in pages.iter_mut().enumerate() {
             if still.get(number) != Some(&true) {
@@ -146,23 +145,23 @@ impl Modules {
     }
 }
 
-/// An image has only a few pages: a larger region is none.
+/// The most bytes of an image, which has only a few pages.
 const IMAGE_BYTES: u64 = 1 << 20;
 
-/// The shape of the target's memory words. The target's own, never this machine's.
+/// The layout of words in the target's memory, which may differ from that of pmdb's machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WordLayout {
     /// Base page size.
     pub page: PageSize,
-    /// Bytes in a pointer: 4 or 8.
+    /// The size of a pointer: 4 or 8 bytes.
     pub pointer_bytes: u8,
     /// Whether the least significant byte comes first.
     pub is_little_endian: bool,
-    /// Whether plain `char` of C has a sign.
+    /// Whether plain `char` of C is signed.
     pub is_char_signed: bool,
 }
 
-/// Machines on which plain `char` has no sign, by the `e_machine` of their programs (linux/elf-em.h).
+/// Machines on which plain `char` is unsigned, by the `e_machine` of their programs (linux/elf-em.h).
 const UNSIGNED_CHAR: &[u16] = &[
     20,  // EM_PPC
     21,  // EM_PPC64
@@ -176,7 +175,7 @@ const UNSIGNED_CHAR: &[u16] = &[
 ];
 
 impl WordLayout {
-    /// The layout of pmdb's own words.
+    /// Returns the layout of pmdb.
     pub fn own() -> Self {
         WordLayout {
             page: PageSize::FOUR_KIB,
@@ -186,7 +185,7 @@ impl WordLayout {
         }
     }
 
-    /// A number as `bytes` bytes, eight at most, as they lie in memory.
+    /// Encodes a number in `bytes` bytes (at most eight) as in memory.
     pub fn bytes(self, number: u64, bytes: u8) -> Vec<u8> {
         let most = usize::from(bytes).min(size_of::<u64>());
         let mut all: Vec<u8> = number.to_le_bytes().into_iter().take(most).collect();
@@ -196,14 +195,14 @@ impl WordLayout {
         all
     }
 
-    /// Bytes as they lie in memory, eight at most, as a number.
+    /// Decodes bytes in memory (at most eight) to a number.
     pub fn number(self, bytes: &[u8]) -> u64 {
         let join = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
         if self.is_little_endian { bytes.iter().rev().fold(0, join) } else { bytes.iter().fold(0, join) }
     }
 
-    /// The layout that the auxiliary vector gives, or pmdb's own if that may not be read. The executable gives the
-    /// same, but a watch on that file (inotify) would notice the read.
+    /// Returns the layout by the auxiliary vector, or that of pmdb if the vector may not be read. The executable shows
+    /// the same, but an inotify watch on that file would notice the read.
     pub(super) fn of(source: &dyn Source) -> Self {
         let vector = source.fetch(File::Auxiliary).ok();
         let pointer_bytes = vector.and_then(|bytes| status::pointer_bytes(&bytes));

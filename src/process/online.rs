@@ -1,5 +1,5 @@
-//! Which frames are online system memory. The kernel has a record of each of these, and of no others it shows: their
-//! words in `/proc/kpageflags` and its kin are 0 (`pfn_to_online_page` in fs/proc/page.c).
+//! Which frames are online system memory. The kernel has a `struct page` for each of them. All other frames have 0 in
+//! `/proc/kpageflags`, `kpagecount` and `kpagecgroup` (`pfn_to_online_page` in fs/proc/page.c).
 
 use super::Machine;
 use crate::access::{Error, Result};
@@ -8,7 +8,7 @@ use crate::source::{File, KernelSetting};
 use rustix::io::Errno;
 use std::sync::PoisonError;
 
-/// What the kernel has at a frame.
+/// The kind of memory at a frame.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum MemoryAt {
@@ -16,14 +16,14 @@ pub enum MemoryAt {
     Online,
     /// System memory in a block that is offline.
     Offline,
-    /// Anything else: a hole, or memory of a device, persistent memory too.
+    /// Anything else: a hole, or memory of a device, including persistent memory.
     Other,
-    /// Neither resources nor blocks of memory can be read.
+    /// Unknown, because neither resources nor blocks of memory can be read.
     Unknown(Error),
 }
 
 impl Machine {
-    /// What is at `frame`, and the first frame after it where that may be otherwise.
+    /// Returns the kind of memory at `frame`, and the first frame after it for which that may differ.
     pub fn memory_at(&self, frame: FrameNumber) -> (MemoryAt, FrameNumber) {
         let resources = self.iomem();
         let (is_system, end) = match &resources {
@@ -36,7 +36,7 @@ impl Machine {
         match (self.block_of(frame), resources) {
             (Ok((Some(true), block_end)), _) => (MemoryAt::Online, end.min(block_end)),
             (Ok((Some(false), block_end)), _) => (MemoryAt::Offline, end.min(block_end)),
-            // No block has it: the resources decide.
+            // No block contains the frame: the resources decide.
             (Ok((None, block_end)), Ok(_)) => (MemoryAt::Online, end.min(block_end)),
             (Ok((None, block_end)), Err(_)) => (MemoryAt::Other, block_end),
             (Err(_), Ok(_)) => (MemoryAt::Online, end),
@@ -47,13 +47,14 @@ impl Machine {
         }
     }
 
-    /// Forgets which blocks of memory are online, as each question does before its first frame: a block may go
+    /// Forgets which blocks of memory are online. Each query does so before its first frame, because a block may go
     /// offline at any time.
     pub fn forget_blocks(&self) {
         self.cache.blocks.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Whether the block of `frame` is online, `None` if there is no such block, and the first frame of the next one.
+    /// Returns whether the block of `frame` is online (`None` if there is no such block), and the first frame of the
+    /// next block.
     fn block_of(&self, frame: FrameNumber) -> Result<(Option<bool>, FrameNumber)> {
         let bytes = self.cache.block_bytes.get_or_init(|| {
             let text = self.source().fetch(File::Setting(KernelSetting::MemoryBlockBytes))?;

@@ -1,4 +1,4 @@
-//! Finding what is populated: by PAGEMAP_SCAN, or by reading every entry. Both give the same answer.
+//! Finds populated pages: by PAGEMAP_SCAN, or by reading every entry. Both find the same ranges.
 
 use super::maps_text;
 use crate::access::Result;
@@ -6,66 +6,66 @@ use crate::budget::Budget;
 use crate::kernel::{AddressRange, PageMapEntry, PageSize, Region, VirtualAddress, WordFile};
 use crate::source::{Categories, PageRegion, Scan, Source, as_words};
 
-/// A stretch of pages with something in their entries, all of the same categories.
+/// A run of pages whose page-map entries are not empty, all with the same categories.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct PopulatedRange {
-    /// Whole pages.
+    /// The addresses of whole pages.
     pub range: AddressRange,
-    /// Categories, of those asked for (and known to [`categories`](super::Process::categories)) that hold for all of
-    /// them.
+    /// The categories of all these pages, as far as they were requested and [`categories`](super::Process::categories)
+    /// contains them.
     pub categories: Categories,
 }
 
-/// What makes a page populated.
+/// The categories that make a page populated.
 const ANY: Categories = Categories::PRESENT.union(Categories::SWAPPED);
 
-/// What a single entry tells without the kernel's scan.
+/// The categories that a page-map entry shows without a scan.
 pub(super) const IN_ENTRIES: Categories =
     ANY.union(Categories::FILE).union(Categories::SOFT_DIRTY).union(Categories::GUARD);
 
-/// Populated pages after which a scan comes back, however long the stretch they lie in: some 5 ms of work.
+/// The number of populated pages after which a scan returns, even inside of a run: some 5 ms of work.
 const SCAN_PAGES: u64 = 1 << 20;
-/// Entries read at a time: 64 KiB of them.
+/// The number of entries read at a time: 64 KiB.
 const BATCH: usize = 8192;
 
-/// What is populated in a range, in address order, from [`populated`](super::Process::populated). The last item may be
-/// an error.
+/// The populated parts of a range, in address order, from [`populated`](super::Process::populated). The last item may
+/// be an error.
 #[must_use]
 pub struct PopulatedRanges<'a> {
     source: &'a dyn Source,
     page: PageSize,
-    /// What was not looked at yet, up to the end.
+    /// The first address that was not examined.
     next: VirtualAddress,
     end: VirtualAddress,
     wanted: Categories,
     way: Way,
-    /// Populated pages after which a scan comes back.
+    /// The number of populated pages after which a scan returns.
     most: u64,
     scan_buffer: Vec<PageRegion>,
     entries: Vec<PageMapEntry>,
-    /// The regions, for passing over holes between them.
+    /// The regions, to skip the holes between them.
     regions: Option<Vec<Region>>,
     budget: Budget,
-    /// What the last system call found; those from `taken` on were not joined yet.
+    /// The ranges that the last system call found. Those from `next_range` on were not joined yet.
     ranges: Vec<PopulatedRange>,
     next_range: usize,
-    /// Stretches that were joined: more may follow. The kernel splits them wherever its buffer was full.
+    /// The range joined so far. More may follow, because the kernel splits ranges where its buffer was full.
     pending: Option<PopulatedRange>,
-    /// Where the last scan came back: what lies before need not wait for more.
+    /// Where the last scan returned: a range that ends before it is complete.
     boundary: Option<VirtualAddress>,
 }
 
-/// How what is populated is found.
+/// How populated pages are found.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// By the kernel's scan, as far as it reaches.
+    /// By PAGEMAP_SCAN, as far as it reaches.
     Scan,
-    /// By plain reads, if the page map does not end where the scan did.
+    /// By reading entries, if the page map extends beyond the end of the scan.
     Above,
-    /// By plain reads.
+    /// By reading entries.
     Read,
-    /// All was found.
+    /// Everything was searched.
     Done,
 }
 
@@ -105,7 +105,7 @@ impl<'a> PopulatedRanges<'a> {
         match self.way {
             Way::Scan => self.scan(),
             Way::Above => {
-                // Mostly the page map ends there too, which one entry tells.
+                // Mostly the page map ends there too: one entry shows it.
                 let is_covered = self.next < self.end
                     && self.source.words(WordFile::PageMap, self.page.index(self.next), &mut [0])? == 1;
                 self.way = if is_covered { Way::Read } else { Way::Done };
@@ -117,13 +117,12 @@ impl<'a> PopulatedRanges<'a> {
     }
 
     fn scan(&mut self) -> Result<()> {
-        // "Written" is set on every page that nobody tracks. It is reported only together with the category that gives
-        // it a meaning.
+        // "Written" is set on every page without write tracking, so it is reported only for pages with tracking.
         let mut asked = self.wanted;
         if asked.contains(Categories::WRITTEN) {
             asked |= Categories::WRITE_TRACKED;
         }
-        // The limit may cut a huge mapping in two. It is delivered once all of it is known.
+        // The limit may split a huge mapping, which is returned once all of it was scanned.
         let page = self.page.bytes();
         let whole_bytes = if asked.contains(Categories::HUGE) { page.saturating_mul(page / 8) } else { page };
         self.scan_buffer.resize(512, PageRegion::default());
@@ -131,10 +130,10 @@ impl<'a> PopulatedRanges<'a> {
         let question = Scan { start, end, any_of: ANY.bits(), returned: asked.bits(), max_pages: self.most };
         let (count, stopped) = self.source.scan(question, &mut self.scan_buffer)?;
         let stretches = self.scan_buffer.get(..count).unwrap_or_default();
-        // The kernel collects stretches in a buffer of its own, with an entry for each page that a PMD maps, and
-        // empties it when it is full. If it then comes to the end of the range, it still says that it stopped where the
-        // buffer was last full (do_pagemap_scan: "the walk_end isn't set when ret is zero"). On ppc64le with the radix
-        // MMU and pages of 64 KiB the buffer has 32 entries.
+        // The kernel collects ranges in a buffer, with an entry for each page that a PMD maps, and empties it when it
+        // is full. If it then reaches the end of the range, it still reports that it stopped where the buffer was last
+        // full (do_pagemap_scan: "the walk_end isn't set when ret is zero"). On ppc64le with the radix MMU and pages of
+        // 64 KiB the buffer has 32 entries.
         let last = stretches.last().map_or(0, |stretch| stretch.end);
         let stopped = stopped.max(last);
         for stretch in stretches {
@@ -150,7 +149,7 @@ impl<'a> PopulatedRanges<'a> {
             self.way = Way::Above;
             self.wanted &= IN_ENTRIES;
         } else if count < self.scan_buffer.len() {
-            // The page limit was reached: the caller decides whether to go on.
+            // The page limit was reached: the caller decides whether to continue.
             self.boundary = Some(VirtualAddress::new(stopped - stopped % whole_bytes));
         }
         self.next = VirtualAddress::new(stopped.max(start));
@@ -176,7 +175,7 @@ impl<'a> PopulatedRanges<'a> {
         }
         let mut next = index + read as u64;
         if read > 0 && self.ranges.is_empty() && (read as u64) < left {
-            // Between regions there is nothing, and much of it. Where something is, the list of regions is not needed.
+            // Holes between regions are empty and large. Where pages are populated, the list of regions is not needed.
             let regions = match &mut self.regions {
                 Some(regions) => regions,
                 none => none.insert(maps_text::read(self.source, &mut self.budget)?.0),
@@ -192,7 +191,7 @@ impl<'a> PopulatedRanges<'a> {
         Ok(())
     }
 
-    /// The next joined stretch, as soon as it is known that nothing more belongs to it.
+    /// Returns the next joined range, once it is known to be complete.
     fn join(&mut self) -> Option<PopulatedRange> {
         while let Some(&next) = self.ranges.get(self.next_range) {
             self.next_range += 1;
@@ -250,8 +249,8 @@ fn categories_of(entry: PageMapEntry) -> Categories {
     categories
 }
 
-/// Whether scans skip the region: a scan of its first page without conditions returns that page in every other region.
-/// `None` where no scan reaches.
+/// Returns whether scans skip the region, by a scan of its first page without conditions, which returns that page in
+/// every other region. `None` beyond the reach of scans.
 pub(super) fn is_passed_over(source: &dyn Source, start: VirtualAddress, page: PageSize) -> Result<Option<bool>> {
     let Some(end) = start.checked_add(page.bytes()) else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Regions by PROCMAP_QUERY (Linux 6.11), without the list of all regions.
+//! Queries of regions by PROCMAP_QUERY (Linux 6.11), without reading the list of all regions.
 
 use super::target_process::Process;
 use super::{core_notes, maps_text};
@@ -6,17 +6,18 @@ use crate::access::Result;
 use crate::kernel::{AddressRange, Device, Permissions, Region, VirtualAddress, maps};
 use crate::source::{Answer, Mapping, Query};
 
-/// So many regions are asked for one by one, with a system call each. All of an ordinary process take about as long.
+/// The most regions that are queried one by one, with a system call each. Reading all regions of an ordinary process
+/// lasts about as long.
 pub const FEW_REGIONS: usize = 32;
 
 impl Process {
-    /// The region at `address` by PROCMAP_QUERY; `None` if the kernel has no such query, or its answer is not final:
-    /// then the text has it.
+    /// Queries the region at `address`. `None` if the kernel has no such query, or its answer is not final: then the
+    /// caller needs the text.
     #[doc(hidden)]
     pub fn query_region_at(&self, address: VirtualAddress) -> Result<Option<Option<Region>>> {
         match self.query(Query::At(address))? {
             Answer::Found(mapping) => Ok(Some(self.with_true_name(mapping))),
-            // Gate regions are in the text only. They lie where no page map reaches.
+            // Gate regions are in the text only. They are beyond the page map.
             Answer::Nothing if self.may_be_in_gate(address) => {
                 let index = self.page_size().index(address);
                 Ok(self.entry(index)?.map(|_| None))
@@ -26,7 +27,7 @@ impl Process {
         }
     }
 
-    /// Whether a gate region can be at an address: [vsyscall] is 10 MiB below the end of the address space, and
+    /// Returns whether a gate region can be at an address: [vsyscall] is 10 MiB below the end of the address space, and
     /// [vectors] of 32-bit ARM in its last 64 KiB. No other architecture has one (`get_gate_vma` in arch/).
     fn may_be_in_gate(&self, address: VirtualAddress) -> bool {
         const GATES: u64 = 16 << 20;
@@ -34,8 +35,8 @@ impl Process {
         address.get() > end - GATES
     }
 
-    /// The regions of which a part lies in `range`, by PROCMAP_QUERY; `None` where the kernel has no such query, or if
-    /// they are more than `most`: then the text has them.
+    /// Queries the regions of which a part is in `range`. `None` if the kernel has no query, or there are more than
+    /// `most`: then the caller needs the text.
     #[doc(hidden)]
     pub fn query_regions_in(&self, range: AddressRange, most: usize) -> Result<Option<Vec<Region>>> {
         let mut regions = Vec::new();
@@ -50,7 +51,7 @@ impl Process {
                         _ => return Ok(None),
                     }
                 }
-                // Gate regions such as [vsyscall] are in the text only. They lie where no page map reaches.
+                // Gate regions such as [vsyscall] are in the text only. They are beyond the page map.
                 Answer::Nothing => {
                     let last = VirtualAddress::new(range.end().get().saturating_sub(1));
                     return Ok(self.entry(self.page_size().index(last))?.map(|_| regions));
@@ -61,8 +62,7 @@ impl Process {
         Ok(Some(regions))
     }
 
-    /// The regions that the kernel calls `[heap]` or `[stack]`, by PROCMAP_QUERY; `None` if only the text has them, or
-    /// there are none.
+    /// Queries the regions with the name `[heap]` or `[stack]`. `None` if only the text has them, or there are none.
     #[doc(hidden)]
     pub fn query_regions_called(&self, name: &str) -> Result<Option<Vec<Region>>> {
         let stat = core_notes::stat(&*self.source).ok();
@@ -74,7 +74,7 @@ impl Process {
             return Ok(None);
         };
         let mut regions = Vec::new();
-        // A region that ends where the stack began is a part of it.
+        // A region that ends where the stack began is a part of the stack.
         let mut from = start.checked_sub(1).unwrap_or(start);
         for _ in 0..FEW_REGIONS {
             let mapping = match self.query(Query::From(from))? {
@@ -96,7 +96,8 @@ impl Process {
         Ok(None)
     }
 
-    /// The same, with the regions next to `range` if it does not end inside of one: those that may grow into it.
+    /// Queries the regions in `range`, and also the next one on each side where `range` does not begin or end inside a
+    /// region, because it may grow into `range`.
     #[doc(hidden)]
     pub fn query_regions_around(&self, range: AddressRange, most: usize) -> Result<Option<Vec<Region>>> {
         let Some(mut found) = self.query_regions_in(range, most)? else {
@@ -117,8 +118,8 @@ impl Process {
         Ok(Some(found))
     }
 
-    /// The regions below and above an address in none, by PROCMAP_QUERY; `None` if only the text has them: above the
-    /// last may be a gate region such as [vsyscall].
+    /// Queries the regions below and above an address outside of all regions. `None` if only the text has them: a gate
+    /// region such as [vsyscall] may be above the last.
     #[doc(hidden)]
     pub fn query_neighbours(&self, address: VirtualAddress) -> Result<Option<(Option<Region>, Region)>> {
         let Answer::Found(mapping) = self.query(Query::From(address))? else {
@@ -131,8 +132,9 @@ impl Process {
         Ok(below.map(|below| (below, above)))
     }
 
-    /// The region next below `start`, if less than `gap` bytes lie between, as in [`queried`](Self::queried). The
-    /// kernel only searches upwards, so this goes down in steps that double, and then halves what is left.
+    /// Returns the nearest region below `start`, if fewer than `gap` bytes are between them; the outer `None` is that
+    /// of [`query_region_at`](Self::query_region_at). The kernel only searches upwards, so this searches down in steps
+    /// that double, and then bisects.
     fn query_region_below(&self, start: VirtualAddress, gap: u64) -> Result<Option<Option<Region>>> {
         let Some(last) = start.get().checked_sub(1).map(VirtualAddress::new) else {
             return Ok(Some(None));
@@ -141,17 +143,17 @@ impl Process {
         match self.query(Query::From(last))? {
             Answer::Found(mapping) if mapping.start < start.get() => return Ok(self.with_true_name(mapping).map(Some)),
             Answer::Found(_) => {}
-            // Gate regions such as [vsyscall] are in the text only. They lie where no page map reaches.
+            // Gate regions such as [vsyscall] are in the text only. They are beyond the page map.
             Answer::Nothing if self.entry(page.index(last))?.is_some() => {}
             Answer::Nothing | Answer::Unavailable => return Ok(None),
         }
         let lowest = start.get().saturating_sub(gap);
-        // The end of the region lies above `low` and not above `high`.
+        // The end of the region is above `low` and not above `high`.
         let (mut low, mut high) = (lowest, start.get());
         let mut nearest = None;
-        // A narrow gap is mostly empty: one question is for all of it.
+        // A narrow gap is mostly empty: one query covers all of it.
         let mut step = if lowest > 0 { gap } else { page.bytes() };
-        // Whether to ask for what follows `nearest`: mostly it is the region at `start`.
+        // Whether to query what follows `nearest`: mostly it is the region at `start`.
         let mut asks_next = true;
         while low < high {
             let from = match nearest {
@@ -173,8 +175,8 @@ impl Process {
         Ok(Some(nearest.and_then(|one| self.with_true_name(one))))
     }
 
-    /// The regions above `address` that follow each other with less than `gap` bytes between them, the nearest first,
-    /// up to one that `ends` them, which is left out, and no more than `most`; `None` where the kernel has no query.
+    /// Returns the nearest regions above `address` with less than `gap` bytes between them, the nearest first, at most
+    /// `most`. It stops before one for which `ends` is true. `None` if the kernel has no query.
     #[cfg(feature = "symbols")]
     pub(crate) fn nearest_above(
         &self,
@@ -206,9 +208,8 @@ impl Process {
         Some(region)
     }
 
-    /// The regions below `address` that follow each other with less than `gap` bytes between them, the nearest first,
-    /// up to one that `ends` them and no more than `most`; `None` where the kernel has no query for one region (before
-    /// Linux 6.11).
+    /// Returns the nearest regions below `address` with less than `gap` bytes between them, the nearest first, at most
+    /// `most`. It stops after one for which `ends` is true. `None` if the kernel has no query (before Linux 6.11).
     #[doc(hidden)]
     pub fn nearest_below(
         &self,
@@ -230,7 +231,7 @@ impl Process {
     }
 }
 
-/// The region that PROCMAP_QUERY found, as its line of `maps` decodes.
+/// Converts the answer of PROCMAP_QUERY to a region, as its line of `maps` decodes.
 fn region(mapping: Mapping) -> Option<Region> {
     let range = AddressRange::new(VirtualAddress::new(mapping.start), VirtualAddress::new(mapping.end))?;
     let (name, deleted) = maps::name(&mapping.name);

@@ -1,8 +1,8 @@
-//! What the short files of a process say of it and of its threads, without stopping it: who it is, what it runs, its
-//! command line, and where its threads stand.
+//! The status of a process and its threads, read without stopping it: ids, executable, command line, and registers of
+//! waiting threads.
 //!
-//! The kernel reads the command line from the process's memory, and would fault absent pages in. So it is read only
-//! where the page map says that all of it is resident.
+//! The kernel reads the command line from the memory of the process, and would fault absent pages in. So it is read
+//! only if the page map shows that all of it is resident.
 
 use super::{Process, Result, core_notes, maps_text};
 use crate::access::Error;
@@ -17,33 +17,34 @@ use procfs::FromRead;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// How long the query for a running thread is repeated. In unit tests nothing changes meanwhile.
+/// How long the query of a running thread is repeated. In unit tests its state does not change.
 const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 0 } else { 500 });
-/// How long it is repeated for each of several threads, after the first round: for all together as long as for one.
+/// How long the query is repeated for each of several threads, after the first round. All together get as long as one.
 const AGAIN: Duration = Duration::from_millis(if cfg!(test) { 0 } else { 20 });
-/// The pause before the next query.
+/// The pause between two queries.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// A thread.
+/// A thread of a process.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct Thread {
-    /// Its id; that of the main thread is the id of the process.
+    /// The thread id. That of the main thread is the process id.
     pub id: u32,
-    /// Its short name.
+    /// The name of the thread (`comm`).
     pub name: Name,
-    /// One letter, as `ps` shows it.
+    /// The state as one letter, as `ps` shows it.
     pub state: char,
 }
 
 impl Thread {
-    /// Whether it has ended: it has no registers any more. The main thread stays listed while others run.
+    /// Returns whether the thread has ended, so that it has no registers. The main thread stays listed while others
+    /// run.
     pub fn has_ended(&self) -> bool {
         matches!(self.state, 'Z' | 'X')
     }
 }
 
-/// What `/proc/PID/status`, `stat`, `exe` and `cmdline` say of a process.
+/// The status of a process, from `/proc/PID/status`, `stat`, `exe` and `cmdline`.
 #[derive(Clone, PartialEq, Debug, Default)]
 #[non_exhaustive]
 pub struct ProcessStatus {
@@ -53,31 +54,31 @@ pub struct ProcessStatus {
     pub parent: u32,
     /// `comm`
     pub name: Name,
-    /// One letter and its word: `S (sleeping)`.
+    /// The state, as one letter and its word: `S (sleeping)`.
     pub state: String,
     /// Number of threads.
     pub threads: u32,
-    /// Seconds since it started, as far as the machine's uptime tells.
+    /// Seconds since the start of the process, if the uptime of the machine is known.
     pub age: Option<f64>,
     /// Real user id.
     pub user: u32,
-    /// The pid that traces it, 0 if none.
+    /// The process id of the tracer; 0 if there is none.
     pub tracer: u32,
-    /// The executable, if it may be known.
+    /// The path of the executable, if it may be read.
     pub executable: Option<Name>,
-    /// Its command line, arguments separated by spaces.
+    /// The command line, with spaces between arguments.
     pub command_line: Option<Name>,
-    /// The Vm, Rss and Huge fields of status in the order of the file: name as the kernel spells it, bytes.
+    /// The Vm, Rss and Huge fields of status in the order of the file: the kernel's name and bytes.
     pub memory: Vec<(String, u64)>,
 }
 
 impl Process {
-    /// Where `/proc/PID/exe` leads, if that may be known.
+    /// Returns the link `/proc/PID/exe`, if it may be read.
     pub fn executable(&self) -> Option<Name> {
         self.source().fetch(File::Program).ok().map(Name::new)
     }
 
-    /// `/proc/PID/status` and `stat`, decoded, for `info process`.
+    /// Reads `/proc/PID/status` and `stat`, for `info process`.
     pub fn status(&self) -> Result<ProcessStatus> {
         let stat = core_notes::stat(&**self.source())?;
         let status = core_notes::status(&**self.source())?;
@@ -96,8 +97,8 @@ impl Process {
         })
     }
 
-    /// Whether memory of the region that begins at `start` may be on `node`, by its cpuset and its memory policy;
-    /// `None` if that is unknown.
+    /// Returns whether memory of the region that begins at `start` may be on `node`, by the cpuset and the memory
+    /// policy; `None` if unknown.
     pub fn may_use_node(&self, start: VirtualAddress, node: u32) -> Option<bool> {
         let status = core_notes::status(&**self.source()).ok()?;
         let policy = numa::policy(&self.source().fetch(File::NumaMaps).ok()?, start)?;
@@ -108,28 +109,29 @@ impl Process {
         Some(by_policy && status.allowed_nodes?.contains(node))
     }
 
-    /// The memory policy of each region, by its first address, as `/proc/PID/numa_maps` has it.
+    /// Reads the memory policy of each region (`/proc/PID/numa_maps`), by its first address.
     #[cfg(feature = "cli")]
     pub(crate) fn policies(&self) -> Result<BTreeMap<VirtualAddress, Vec<u8>>> {
         let text = self.source().fetch(File::NumaMaps)?;
         Ok(numa::policies(&text).map(|(start, policy)| (start, policy.to_vec())).collect())
     }
 
-    /// Whether transparent huge pages are not switched off for it (PR_SET_THP_DISABLE); `None` before Linux 5.0.
+    /// Returns whether transparent huge pages are allowed for the process, and not switched off by PR_SET_THP_DISABLE;
+    /// `None` before Linux 5.0.
     pub fn may_have_huge_pages(&self) -> Result<Option<bool>> {
         Ok(core_notes::status(&**self.source())?.may_be_huge)
     }
 
-    /// A limit of `/proc/PID/limits`, in bytes; `None` without one.
+    /// Reads a limit of `/proc/PID/limits`, in bytes; `None` if it is unlimited.
     pub fn limit(&self, limit: ResourceLimit) -> Result<Option<u64>> {
         let limits = self.source().fetch(File::Limits)?;
         limit.find(&limits).ok_or_else(|| Error::not_available("/proc/PID/limits does not have this limit"))
     }
 
-    /// Its threads, by number. One that ends meanwhile is left out.
+    /// Lists the threads by id. A thread that ends during the listing is left out.
     ///
     /// # Errors
-    /// The process is gone, or the source has no list of threads.
+    /// Fails if the process is gone, or the source has no list of threads.
     pub fn threads(&self) -> Result<Vec<Thread>> {
         let mut threads = Vec::new();
         if let Some(notes) = core_notes::notes(&**self.source()) {
@@ -145,19 +147,19 @@ impl Process {
         Ok(threads)
     }
 
-    /// Whether a thread is running, or waits in the kernel, and where.
+    /// Returns whether a thread runs, or waits in the kernel, with its registers.
     ///
     /// # Errors
-    /// It may not be read, or the thread has ended.
+    /// Fails if the file may not be read, or the thread has ended.
     pub fn thread_state(&self, thread: u32) -> Result<ThreadState> {
         self.read_state(File::ThreadSyscall(thread))
     }
 
-    /// The main thread's program counter and stack pointer (`/proc/PID/syscall`), without stopping it. The query of a
-    /// running thread is repeated for a moment: most threads wait soon.
+    /// Returns the program counter and stack pointer of the main thread (`/proc/PID/syscall`), without stopping it. The
+    /// query of a running thread is repeated for 0.5 s: most threads wait soon.
     ///
     /// # Errors
-    /// The thread runs all the time, the file may not be read, or the process is gone.
+    /// Fails if the thread runs all the time, the file may not be read, or the process is gone.
     pub fn registers(&self) -> Result<Registers> {
         self.waiting(File::Syscall, Instant::now() + PATIENCE)?.ok_or_else(|| {
             let pid = self.identity().pid;
@@ -166,10 +168,10 @@ impl Process {
         })
     }
 
-    /// The same of a thread.
+    /// Returns the program counter and stack pointer of a thread, as [`registers`](Self::registers) does.
     ///
     /// # Errors
-    /// As those of the main thread, or it has ended.
+    /// Fails as [`registers`](Self::registers), or if the thread has ended.
     #[cfg(feature = "cli")]
     pub(crate) fn registers_of(&self, thread: u32) -> Result<Registers> {
         self.waiting(File::ThreadSyscall(thread), Instant::now() + PATIENCE)?.ok_or_else(|| {
@@ -178,10 +180,11 @@ impl Process {
         })
     }
 
-    /// The stack pointer of each thread; `None` of one that runs all the time. A thread that has ended is left out.
+    /// Returns the stack pointer of each thread; `None` for one that runs all the time. Threads that have ended are
+    /// left out.
     ///
     /// # Errors
-    /// Their files may not be read, or the process is gone.
+    /// Fails if the files of threads may not be read, or the process is gone.
     pub fn stack_pointers(&self) -> Result<Vec<(Thread, Option<VirtualAddress>)>> {
         let end = Instant::now() + PATIENCE;
         let mut stacks = Vec::new();
@@ -192,7 +195,7 @@ impl Process {
                 Err(error) => return Err(error),
             }
         }
-        // Those after a busy one were asked once: they may wait now.
+        // Threads after a busy one were queried once, and may wait now.
         let end = Instant::now() + PATIENCE;
         for (thread, pointer) in stacks.iter_mut().filter(|(_, pointer)| pointer.is_none()) {
             let end = end.min(Instant::now() + AGAIN);
@@ -203,7 +206,7 @@ impl Process {
         Ok(stacks)
     }
 
-    /// The registers as soon as the thread waits; `None` if it still runs at `end`.
+    /// Returns the registers as soon as the thread waits; `None` if it still runs at `end`.
     fn waiting(&self, file: File, end: Instant) -> Result<Option<Registers>> {
         loop {
             match self.read_state(file)? {
@@ -228,14 +231,14 @@ impl Process {
     }
 }
 
-/// More pages than arguments can have (ARG_MAX): a program may claim any addresses (PR_SET_MM).
+/// More pages than arguments can have (ARG_MAX). A program may claim any addresses (PR_SET_MM).
 const MOST_PAGES: u64 = 4096;
 
-/// Of a process with more regions, what lies after its arguments is not looked for: the kernel allows 65,530
-/// (vm.max_map_count) unless somebody has raised that.
+/// The most regions in which the one after the arguments is searched. The kernel allows 65,530 (vm.max_map_count)
+/// unless root has raised that.
 const MOST_REGIONS: u64 = 1 << 17;
 
-/// The text of `cmdline`; `None` if it may not be read. `arguments` are the addresses from `stat`.
+/// Reads `cmdline`; `None` if it may not be read. `arguments` are the addresses from `stat`.
 pub(super) fn read_command_line(source: &dyn Source, arguments: Option<AddressRange>) -> Option<Name> {
     if source.origin().is_core() {
         return source.fetch(File::CommandLine).ok().map(|bytes| joined_by_blanks(&bytes));
@@ -254,7 +257,7 @@ pub(super) fn read_command_line(source: &dyn Source, arguments: Option<AddressRa
     let is_mapped = || match source.fetch(Query::At(last)) {
         Ok(Answer::Found(_)) => true,
         Ok(Answer::Nothing) => false,
-        // Before Linux 6.11 only the text tells.
+        // Before Linux 6.11 only the text of `maps` shows it.
         _ => maps_text::read(source, &mut until_interrupted().at_most(MOST_REGIONS))
             .map_or(true, |(regions, _)| regions.iter().any(|one| one.range.contains(last))),
     };
@@ -263,10 +266,10 @@ pub(super) fn read_command_line(source: &dyn Source, arguments: Option<AddressRa
     Some(joined_by_blanks(&bytes))
 }
 
-/// Whether a read of the command line faults no page in. The first `own` entries belong to the pages of the arguments.
-/// If the last argument does not end in a zero byte (setproctitle), the kernel reads a page's worth from the first
-/// argument on (get_mm_proctitle in fs/proc/base.c). That may reach into one more page, which is harmless if it is
-/// resident, or in no region.
+/// Returns whether a read of the command line faults no page in. The first `own` entries belong to the pages of the
+/// arguments. If the last argument does not end in a zero byte (setproctitle), the kernel reads up to a page from the
+/// first argument on (get_mm_proctitle in fs/proc/base.c). That may reach into one more page, which is harmless if it
+/// is resident, or in no region.
 fn may_be_read(entries: &[PageMapEntry], own: usize, next_is_mapped: impl FnOnce() -> bool) -> bool {
     let Some((arguments, next)) = entries.split_at_checked(own) else {
         return false;
@@ -278,7 +281,7 @@ fn may_be_read(entries: &[PageMapEntry], own: usize, next_is_mapped: impl FnOnce
         }
 }
 
-/// The arguments, joined by blanks. The kernel ends each with a zero byte.
+/// Joins the arguments with spaces. In `cmdline` each ends in a zero byte.
 fn joined_by_blanks(bytes: &[u8]) -> Name {
     let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     let arguments = bytes.get(..end).unwrap_or_default();
@@ -286,7 +289,7 @@ fn joined_by_blanks(bytes: &[u8]) -> Name {
     Name::new(joined.collect::<Vec<u8>>())
 }
 
-/// Seconds since a process started, from its start in clock ticks since boot.
+/// Returns the seconds since a process started, from its start in clock ticks since boot.
 pub(super) fn age(source: &dyn Source, start_time: u64) -> Option<f64> {
     let uptime = source.fetch(File::Uptime).ok()?;
     let uptime = procfs::Uptime::from_read(&uptime[..]).ok()?.uptime;

@@ -12,7 +12,7 @@ use crate::source::{Answer, Categories, File, Finding, HeapWords, Place, Probe, 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-/// A process, decoded from what its source gives.
+/// A process, decoded from the answers of its source.
 #[derive(Clone)]
 pub struct Process {
     pub(super) source: Arc<dyn Source>,
@@ -20,20 +20,20 @@ pub struct Process {
     budget: Budget,
 }
 
-/// Facts found out once for a process, and its settings. All views of the same process share them.
+/// Facts that are found once for a process, and its settings. All clones and views of the process share them.
 struct ProcessCache {
     page: PageSize,
     abilities: OnceLock<Abilities>,
-    /// Of the program that runs now.
+    /// The layout of the executable that runs now.
     layout: RwLock<Option<WordLayout>>,
-    /// Whether the newer calls may be used.
+    /// Whether PAGEMAP_SCAN and PROCMAP_QUERY may be used.
     scan: AtomicBool,
 }
 
-/// What the kernel shows to pmdb, of any process.
+/// The facts that the kernel shows to pmdb about any process.
 #[derive(Clone, Copy)]
 pub(super) struct Abilities {
-    /// The categories that PAGEMAP_SCAN knows on this kernel.
+    /// The categories that PAGEMAP_SCAN has on this kernel.
     scannable: Categories,
     are_frames_hidden: bool,
 }
@@ -41,18 +41,18 @@ pub(super) struct Abilities {
 impl Abilities {
     fn of(source: &dyn Source) -> Self {
         let entry = source.word(Probe::OwnEntry).map(PageMapEntry::new);
-        // Its own page map may be closed to a program that changed its ids; or the page is already in swap.
+        // A program that changed its ids may not read its page map; or the page is already in swap.
         let by_right = || source.word(Probe::FrameRight) == Some(0);
         Abilities {
             scannable: Categories::supported(|question| source.scan(question, &mut []).is_ok()),
-            // Root in a container or a user namespace seems to have this right too, so the entry is what counts.
+            // Root in a container or a user namespace seems to have this right too, so the entry decides.
             are_frames_hidden: entry.map_or_else(by_right, PageMapEntry::is_frame_hidden),
         }
     }
 }
 
 impl Process {
-    /// The process that a source reads.
+    /// Makes the process that a source reads.
     pub fn new(source: Arc<dyn Source>) -> Self {
         let known = ProcessCache {
             page: source.page_size(),
@@ -63,25 +63,25 @@ impl Process {
         Process { source, cache: Arc::new(known), budget: Budget::unlimited() }
     }
 
-    /// The same process, with what each reading of all its regions may take.
+    /// Sets the budget of each reading of all its regions.
     #[must_use]
     pub fn with_budget(self, budget: Budget) -> Self {
         Process { budget, ..self }
     }
 
-    /// What each reading of all its regions may take.
+    /// Returns the budget of each reading of all its regions.
     pub(crate) fn budget(&self) -> Budget {
         self.budget.clone()
     }
 
-    /// The process that a source reads, with known abilities.
+    /// Makes the process that a source reads, with known abilities.
     pub(super) fn with(source: Arc<dyn Source>, abilities: Abilities) -> Self {
         let process = Self::new(source);
         process.cache.abilities.get_or_init(|| abilities);
         process
     }
 
-    /// The same process, read through another source.
+    /// Returns the same process, read through another source.
     pub(super) fn over(&self, source: Arc<dyn Source>) -> Self {
         Process { source, ..self.clone() }
     }
@@ -99,17 +99,17 @@ impl Process {
         if self.cache.scan.load(Ordering::Relaxed) { self.abilities().scannable } else { Categories::empty() }
     }
 
-    /// Who it is. Its name changes when it runs another program.
+    /// Returns the id, the start time and the name of the process. The name changes with exec.
     pub fn identity(&self) -> Identity {
         self.source.identity()
     }
 
-    /// The size of its pages.
+    /// Returns the page size of the process.
     pub fn page_size(&self) -> PageSize {
         self.cache.page
     }
 
-    /// Page size, pointer width and byte order. The program is looked at for them.
+    /// Returns page size, pointer width and byte order, by the auxiliary vector.
     pub fn layout(&self) -> WordLayout {
         let cached = &self.cache.layout;
         if let Some(layout) = *cached.read().unwrap_or_else(PoisonError::into_inner) {
@@ -120,7 +120,8 @@ impl Process {
         layout
     }
 
-    /// Whether it is still there and still the same. After [`Liveness::Executed`] the handles have been reopened.
+    /// Returns whether the process still exists, and runs the same program. After [`Liveness::Executed`] the handles
+    /// have been reopened.
     pub fn liveness(&self) -> Result<Liveness> {
         let liveness = self.source.liveness()?;
         if liveness == Liveness::Executed {
@@ -130,116 +131,117 @@ impl Process {
         Ok(liveness)
     }
 
-    /// When it was captured (begun and ended, in seconds since 1970); `None` if it is no capture.
+    /// Returns when the capture was begun and ended, in seconds since 1970; `None` if the process is not in a capture.
     #[doc(hidden)]
     pub fn capture_times(&self) -> Option<[u64; 2]> {
         self.source.origin().times()
     }
 
-    /// Whether it is an ELF core file.
+    /// Returns whether the source is an ELF core file.
     #[cfg(feature = "cli")]
     pub(crate) fn is_core(&self) -> bool {
         self.source.origin().is_core()
     }
 
-    /// Whether there is a page map: a core file of the kernel has none.
+    /// Returns whether there is a page map. A core file of the kernel has none.
     pub(crate) fn has_page_map(&self) -> bool {
         self.source.origin().has_page_map()
     }
 
-    /// The parts of a capture that are passed over.
+    /// Returns the parts of a capture that are skipped.
     #[cfg(feature = "cli")]
     pub(crate) fn passed_over(&self) -> crate::source::PassedOver {
         self.source.origin().passed_over()
     }
 
-    /// The only ranges that a capture has entries of, or a core without entries has memory of; empty if it has all.
+    /// Returns the only ranges of which a capture has entries, or a core without entries has memory; empty if it has
+    /// all.
     pub(crate) fn captured_parts(&self) -> Vec<AddressRange> {
         self.source.origin().parts().to_vec()
     }
 
-    /// The parts of `range` that a capture has entries of, or a core without entries has memory of.
+    /// Returns the parts of `range` of which a capture has entries, or a core without entries has memory.
     pub(crate) fn captured_within(&self, range: AddressRange) -> Vec<AddressRange> {
         let parts = self.captured_parts();
         if parts.is_empty() { vec![range] } else { range.within(&parts).collect() }
     }
 
-    /// The processes of a captured family that the capture does not have, or has only in part.
+    /// Returns the processes of a captured family that are missing from the capture, or incomplete.
     #[cfg(feature = "cli")]
     pub(crate) fn missing_processes(&self) -> Vec<crate::source::MissingProcess> {
         self.source.origin().missing_processes().to_vec()
     }
 
-    /// Words of the heap from the one with this number on; `None` of anything but a capture that has them.
+    /// Returns words about the heap from number `first` on; `None` unless the source is a capture that has them.
     pub(crate) fn heap_words(&self, first: u64) -> Result<Option<Vec<u64>>> {
         self.source.get(HeapWords(first), &mut self.budget())
     }
 
-    /// Refuses a target without a page map.
+    /// Fails for a target without a page map.
     pub(crate) fn require_page_map(&self) -> Result<()> {
         if self.has_page_map() { Ok(()) } else { self.entry(0).map(drop) }
     }
 
-    /// Refuses a range that a capture does not have the page map of.
+    /// Fails for a range of which a capture does not have the page map.
     pub(crate) fn require_entries(&self, range: AddressRange) -> Result<()> {
         let page = self.layout().page;
         let first = page.index(range.start());
         self.source.origin().require_entries(first, first.saturating_add(range.pages(page)))
     }
 
-    /// The `e_machine` of the programs of the machine.
+    /// Returns the `e_machine` of the machine's programs.
     pub(crate) fn machine(&self) -> Option<u16> {
         self.source.word(Probe::Machine).and_then(|machine| u16::try_from(machine).ok())
     }
 
-    /// The `e_machine` of its program, if known: a machine of 64 bits may run programs of 32 bits.
+    /// Returns the `e_machine` of the executable, if known. A 64-bit machine may run 32-bit programs.
     #[cfg(feature = "cli")]
     pub(crate) fn program_machine(&self) -> Option<u16> {
         let is_64 = self.layout().pointer_bytes == 8;
         self.machine().map(|machine| crate::kernel::core_file::machine_of(machine, is_64))
     }
 
-    /// The auxiliary vector, in words of the process.
+    /// Reads the auxiliary vector, in words of the process.
     #[cfg(feature = "cli")]
     pub(crate) fn auxiliary_vector(&self) -> Result<Vec<u8>> {
         self.source.fetch(File::Auxiliary)
     }
 
-    /// Whether a page changed while its entry and its frame were captured.
+    /// Returns whether a page changed while its entry and its frame were captured.
     pub(crate) fn is_unsettled(&self, page: u64) -> bool {
         self.source.origin().is_unsettled(page)
     }
 
-    /// The address space that it has now; `None` if it never gets another one.
+    /// Returns the current address space; `None` if the process never gets another one.
     #[doc(hidden)]
     pub fn memory_lifetime(&self) -> Option<Arc<dyn MemoryLifetime>> {
         self.source.origin().memory_lifetime()
     }
 
-    /// All its regions in address order (`/proc/PID/maps`), read anew at each call.
+    /// Reads all regions in address order (`/proc/PID/maps`), anew at each call.
     pub fn regions(&self) -> Result<Vec<Region>> {
         self.regions_within(&mut self.budget())
     }
 
-    /// The same within a budget: a process may have millions of regions. Each is a step.
+    /// Reads all regions within a budget, because a process may have millions. Each costs one step.
     pub fn regions_within(&self, budget: &mut Budget) -> Result<Vec<Region>> {
         self.regions_and_text(budget).map(|(regions, _)| regions)
     }
 
-    /// The same, and the text that they were read from.
+    /// Reads all regions within a budget, and the text of which they were decoded.
     #[doc(hidden)]
     pub fn regions_and_text(&self, budget: &mut Budget) -> Result<(Vec<Region>, MapsText)> {
         let (regions, text) = maps_text::read(&*self.source, budget)?;
         Ok((regions, MapsText::new(text)))
     }
 
-    /// All its regions, if they are not many.
+    /// Reads all regions, if they are few.
     #[cfg(feature = "symbols")]
     pub(crate) fn few_regions(&self, budget: &mut Budget) -> Result<Option<Vec<Region>>> {
         maps_text::read_short(&*self.source, budget)
     }
 
-    /// The regions that map files, and the vdso, in address order; `None` if only the text has them.
+    /// Queries the regions that map files, and the vdso, in address order; `None` if only the text has them.
     #[cfg(feature = "symbols")]
     pub(crate) fn module_regions(&self, budget: &mut Budget) -> Result<Option<Vec<Region>>> {
         let may_ask = self.cache.scan.load(Ordering::Relaxed);
@@ -260,17 +262,17 @@ impl Process {
         Ok(Some(regions))
     }
 
-    /// Reads on in `/proc/PID/maps` after `so_far` bytes that are the same as `before`. Returns how many more are the
-    /// same, 0 at the end of both; `None` if something differs, or there is no such text.
+    /// Reads more of `/proc/PID/maps`, after `so_far` bytes that are equal to `before`. Returns how many more are
+    /// equal, 0 at the end of both; `None` if they differ, or there is no text to compare with.
     #[doc(hidden)]
     pub fn maps_unchanged_from(&self, before: &MapsText, so_far: usize) -> Result<Option<usize>> {
-        // The kernel gives no more than a page at a time.
+        // A read returns at most a page.
         let mut text = Vec::with_capacity(4 << 10);
         self.source.maps(so_far as u64, &mut text)?;
         Ok(before.same_from(so_far, &text))
     }
 
-    /// The region that holds `address`, or `None`. By PROCMAP_QUERY where the kernel has it (6.11).
+    /// Returns the region that contains `address`, by PROCMAP_QUERY if the kernel has it (6.11).
     pub fn region_at(&self, address: VirtualAddress) -> Result<Option<Region>> {
         if let Some(answer) = self.query_region_at(address)? {
             return Ok(answer);
@@ -283,36 +285,36 @@ impl Process {
         if self.cache.scan.load(Ordering::Relaxed) { self.source.fetch(question) } else { Ok(Answer::Unavailable) }
     }
 
-    /// Page-map entries from page index `first` on; how many were read is returned. Fewer than asked for means that the
-    /// page map ends there (`[vsyscall]`, the kernel half). A target that is gone is an error, not an end.
+    /// Reads page-map entries from page index `first` on. Returns how many were read: fewer than `into` holds means
+    /// that the page map ends there (`[vsyscall]`, the kernel half). A target that is gone is an error, not an end.
     pub fn entries(&self, first: u64, into: &mut [PageMapEntry]) -> Result<usize> {
         self.source.words(WordFile::PageMap, first, as_words(into))
     }
 
-    /// The entry of the page with this index; `None` past the end of the page map.
+    /// Returns the entry of the page with this index; `None` past the end of the page map.
     pub fn entry(&self, index: u64) -> Result<Option<PageMapEntry>> {
         let mut entry = [PageMapEntry::default()];
         let read = self.entries(index, &mut entry)?;
         Ok((read > 0).then_some(entry[0]))
     }
 
-    /// Whether the entries of its page tables can be read here.
+    /// Checks that the entries of its page tables can be read here.
     ///
     /// # Errors
-    /// They cannot, or were not proved to be those of its page map.
+    /// Fails if they cannot be read, or were not proved to agree with its page map.
     #[doc(hidden)]
     pub fn require_table_entries(&self) -> Result<()> {
         self.source.fetch(RecordsOf::PageTables)
     }
 
-    /// The entries of its page tables that map the pages from page index `first` on; `None` where nothing is mapped. An
+    /// Reads the page-table entries that map the pages from index `first` on; `None` for a page that is not mapped. An
     /// entry counts only if the page map has the same frame.
     #[doc(hidden)]
     pub fn table_entries(&self, first: u64, into: &mut [Option<TableEntry>]) -> Result<()> {
         self.source.kernel_records()?.table_entries(first, into)
     }
 
-    /// Which categories [`Process::populated`] can tell here.
+    /// Returns the categories that [`Process::populated`] can find here.
     pub fn categories(&self) -> Categories {
         match self.scannable() {
             none if none.is_empty() => IN_ENTRIES,
@@ -320,27 +322,26 @@ impl Process {
         }
     }
 
-    /// Whether the kernel reports what is populated (PAGEMAP_SCAN).
+    /// Returns whether the kernel reports populated pages (PAGEMAP_SCAN).
     pub fn has_scan(&self) -> bool {
         !self.scannable().is_empty()
     }
 
-    /// Whether PAGEMAP_SCAN and PROCMAP_QUERY may be used. They are where the kernel has them; switched off, plain
-    /// reads give the same answers.
+    /// Sets whether PAGEMAP_SCAN and PROCMAP_QUERY may be used, on kernels that have them. Without them plain reads
+    /// find the same.
     pub fn set_scan(&self, on: bool) {
         self.cache.scan.store(on, Ordering::Relaxed);
     }
 
-    /// The stretches of `range` that have anything in their page-map entries (present or a non-present entry), in
-    /// address order, with those of the `wanted` categories that hold. The kernel passes over VM_PFNMAP regions. Where
-    /// there is no PAGEMAP_SCAN, plain reads find the same stretches (without `ZERO` and `HUGE`). Never changes the
-    /// target.
+    /// Returns the runs of pages in `range` whose page-map entries are not empty, in address order, each with its
+    /// categories among `wanted`. The kernel skips VM_PFNMAP regions. Without PAGEMAP_SCAN plain reads find the same
+    /// runs (without `ZERO` and `HUGE`). Never changes the target.
     pub fn populated(&self, range: AddressRange, wanted: Categories) -> PopulatedRanges<'_> {
         PopulatedRanges::new(&*self.source, self.page_size(), range, wanted, self.scannable(), self.budget())
     }
 
-    /// The first populated stretch of `spans` whose writes the process tracks through userfaultfd, as far as a scan
-    /// tells.
+    /// Returns the first populated run in `spans` whose writes the process tracks through userfaultfd, if a scan can
+    /// show it.
     pub fn write_tracked(&self, spans: &[AddressRange]) -> Result<Option<AddressRange>> {
         const TRACKED: Categories = Categories::WRITE_TRACKED;
         if !self.categories().contains(TRACKED) {
@@ -351,14 +352,14 @@ impl Process {
         Ok(first.transpose()?.map(|stretch| stretch.range))
     }
 
-    /// Clears the soft-dirty bits of all pages, which write-protects them: the one operation here that changes how the
-    /// process runs. Call it only when the user asked for it. A kernel without such bits accepts it too.
+    /// Clears the soft-dirty bits of all pages, which write-protects them: this is the only function here that changes
+    /// how the process runs. Call it only at the request of the user. A kernel without such bits accepts it too.
     pub fn clear_soft_dirty(&self) -> Result<()> {
         self.source.clear_soft_dirty()
     }
 
-    /// Whether the kernel hides the pages of the region (VM_PFNMAP), judged by a scan, which skips such regions; `None`
-    /// where only smaps tells.
+    /// Returns whether the kernel hides the pages of the region (VM_PFNMAP), by a scan, which skips such regions;
+    /// `None` if only smaps shows it.
     #[doc(hidden)]
     pub fn is_pfn_mapped(&self, region: &Region) -> Result<Option<bool>> {
         if !self.has_scan() {
@@ -366,38 +367,38 @@ impl Process {
         }
         let start = region.range.start();
         let passed_over = populated::is_passed_over(&*self.source, start, self.page_size())?;
-        // A scan skips holes too: if the region has gone meanwhile, the scan proves nothing.
+        // A scan skips holes too: if the region was unmapped since, the scan proves nothing.
         match passed_over {
             Some(true) if self.region_at(start)?.is_none() => Ok(None),
             answer => Ok(answer),
         }
     }
 
-    /// Reads memory at `address` through `/proc/PID/mem`, and returns how much was read. This faults pages in: call it
-    /// only for pages that were found resident just before.
+    /// Reads memory at `address` through `/proc/PID/mem`, and returns how many bytes were read. This faults pages in:
+    /// call it only for pages that were found resident just before.
     pub fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
         self.source.bytes(Place::Memory, address, into)
     }
 
-    /// Whether frame numbers are hidden from this opener.
+    /// Returns whether frame numbers are hidden from this opener.
     pub fn are_frames_hidden(&self) -> bool {
         self.abilities().are_frames_hidden
     }
 
-    /// The findings that differ from process to process.
+    /// Returns the findings that differ between processes.
     #[doc(hidden)]
     pub fn findings(&self) -> Result<Vec<Finding>> {
         findings::of_process(&*self.source, &mut self.budget())
     }
 
-    /// The finding about its page tables.
+    /// Returns the finding about the page tables of the process.
     #[doc(hidden)]
     pub fn tables_finding(&self) -> Finding {
         findings::tables(self.require_table_entries())
     }
 
-    /// What the kernel counts in each region (`/proc/PID/smaps`). The kernel walks all page tables for it, which takes
-    /// long for many regions and much memory.
+    /// Reads the kernel's counts for each region (`/proc/PID/smaps`). The kernel walks all page tables for them, which
+    /// lasts long for many regions and much memory.
     pub fn smaps(&self, budget: &mut Budget) -> Result<Vec<Smaps>> {
         let text = self.source.get(File::Smaps, budget)?;
         let counted = smaps::regions(&text).map(|region| {
@@ -407,14 +408,14 @@ impl Process {
         counted.collect()
     }
 
-    /// Bytes of its regions that are locked (`VmLck`); `None` if unknown.
+    /// Returns the bytes of locked regions (`VmLck`); `None` if unknown.
     pub(crate) fn locked_bytes(&self) -> Option<u64> {
         let status = self.status().ok()?;
         status.memory.iter().find(|(name, _)| name == "VmLck").map(|&(_, bytes)| bytes)
     }
 
-    /// What the kernel counts of all its memory (`/proc/PID/smaps_rollup`, since Linux 4.14). It walks all page tables
-    /// for it.
+    /// Reads the kernel's counts for the whole process (`/proc/PID/smaps_rollup`, since Linux 4.14), for which it walks
+    /// all page tables.
     pub fn rollup(&self) -> Result<Smaps> {
         let text = self.source.fetch(File::SmapsRollup)?;
         let nothing = || Error::not_available(format!("process {} has no memory", self.identity().pid));

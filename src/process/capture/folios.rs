@@ -1,4 +1,4 @@
-//! The flags of frames, and of the other frames of their folios.
+//! The flags of frames, including all frames of their folios.
 
 use super::pages::{FirstAndCount, RunReader};
 use crate::budget::Budget;
@@ -7,14 +7,14 @@ use crate::process::Result;
 use crate::source::Source;
 use crate::source::capture::{SharedCapture, WordWriter};
 
-/// Gaps of so many frames are read along. A sweep passes over gaps too, and those must be no larger.
+/// Gaps of up to this many frames are read too. A sweep reads over gaps as well, and its limit must not be smaller.
 const GAP: u64 = 8;
-/// Frames in which the beginning or the end of a folio is looked for at a time.
+/// The number of frames read at a time when searching for the beginning or end of a folio.
 const FOLIO: u64 = 512;
-/// No folio has more frames.
+/// The most frames of a folio.
 const LARGEST_FOLIO: u64 = 1 << 22;
 
-/// Sorted, and joined over small gaps.
+/// Sorts runs, and joins those with small gaps between them.
 pub(super) fn join_frames(mut frames: Vec<FirstAndCount>) -> Vec<FirstAndCount> {
     frames.sort_unstable();
     let mut runs: Vec<FirstAndCount> = Vec::new();
@@ -27,14 +27,14 @@ pub(super) fn join_frames(mut frames: Vec<FirstAndCount>) -> Vec<FirstAndCount> 
     runs
 }
 
-/// Reads the flags of runs of frames and of the folios that these are part of.
+/// Reads the flags of runs of frames, extended to whole folios.
 pub(super) struct Folios<'a> {
     source: &'a dyn Source,
     shared: &'a SharedCapture,
     pub(super) words: WordWriter,
-    /// What was read.
+    /// The runs of frames that were read.
     pub(super) whole: Vec<FirstAndCount>,
-    /// Frames before this one were read.
+    /// The first frame after those that were read.
     next: u64,
 }
 
@@ -44,7 +44,7 @@ impl<'a> Folios<'a> {
     }
 
     pub(super) fn run(&mut self, (first, count): FirstAndCount, budget: &mut Budget) -> Result<()> {
-        // One frame more than the folio has shows where it ends.
+        // One frame more shows whether the folio ends with the run.
         let end = first + count + 1;
         let start = first.max(self.next);
         let mut last = 0;
@@ -72,7 +72,7 @@ impl<'a> Folios<'a> {
         Ok(())
     }
 
-    /// Where the folio of a tail begins, as far as it was not read already.
+    /// Returns the first frame of the folio of a tail, or the first that was not read already.
     fn find_head(&self, first: u64) -> Result<u64> {
         let mut low = first;
         let lowest = first.saturating_sub(LARGEST_FOLIO).max(self.next);

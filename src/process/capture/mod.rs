@@ -1,4 +1,4 @@
-//! Writing a capture: the pages of a process, the words of their frames, and all that the decoders ask beside that.
+//! Writes a capture: the pages of processes, the words of their frames, and all other data that the decoders request.
 
 mod folios;
 mod pages;
@@ -20,57 +20,56 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Frames that are asked for on any machine, to find out whether they may be.
+/// Frames that are requested on any machine, to find out whether they may be read.
 const FIRST: FirstAndCount = (0, 2);
 
 /// A process that is being captured.
 pub struct Member {
-    /// Asked in place of the process; what it answers is kept.
+    /// The process, read through a recorder that keeps each answer.
     pub target: Target,
-    /// The process itself.
+    /// The process, read directly.
     pub process: Target,
     recorder: Arc<Recorder>,
-    /// Its regions, as the capture has them.
+    /// The regions of the process in the capture.
     regions: Vec<Region>,
-    /// What it did meanwhile, after its pages were read: it can no longer be asked.
+    /// How the process ended after its pages were read, as a verb, if it can no longer be read.
     end: Option<String>,
 }
 
 /// A capture that is being written.
 pub struct Capture {
-    /// The processes: the file opens on the first.
+    /// The processes. The file opens on the first.
     members: Vec<Member>,
-    /// Processes that could not be opened, or ended meanwhile.
+    /// Processes that could not be opened, or ended during the capture.
     missing: Vec<MissingProcess>,
     is_family: bool,
-    /// Asked in place of the machine. What it answers is kept apart from that of processes.
+    /// The machine, read through a recorder that keeps each answer apart from those of processes.
     machine: Arc<Machine>,
     recorder: Arc<Recorder>,
     shared: Arc<SharedCapture>,
     index: CaptureIndex,
     /// Whether the words of all frames of the machine are kept.
     has_all_frames: bool,
-    /// The only parts of the page map that are kept, in order.
+    /// The only parts of the page map to keep, in order; `None` for all.
     ranges: Option<Vec<AddressRange>>,
 }
 
-/// What is in a capture.
+/// The amounts in a capture.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CaptureContent {
-    /// The length of the file.
+    /// The length of the file in bytes.
     pub bytes: u64,
-    /// Processes.
+    /// Number of processes.
     pub processes: u64,
-    /// Processes of the family that are not in it, or only in part: they ended during the capture or could not be
-    /// opened.
+    /// Processes of the family that are missing or incomplete: they ended during the capture or could not be opened.
     pub missing: Vec<MissingProcess>,
-    /// Regions of all processes.
+    /// Number of regions of all processes.
     pub regions: u64,
-    /// Pages with something in their entries.
+    /// Number of pages whose page-map entries are not empty.
     pub pages: u64,
-    /// Frames whose words were kept: those of the pages, and the rest of their folios.
+    /// Number of frames whose words were kept: those of the pages, and the rest of their folios.
     pub frames: u64,
-    /// Pages that changed during the capture: the words of their frames may be of another page.
+    /// Number of pages that changed during the capture: the words of their frames may be of another page.
     pub changed: u64,
 }
 
@@ -79,7 +78,8 @@ fn now() -> u64 {
 }
 
 impl Member {
-    /// What `target` is asked is kept; what its machine is asked only if that is `machine`, which keeps it.
+    /// Makes a member that keeps what is read through its target. Answers about the machine are kept only if `machine`,
+    /// which records them, is given.
     fn new(target: &Target, machine: Option<&Arc<Machine>>, shared: &Arc<SharedCapture>) -> Self {
         let recorder = Recorder::new(target.process.source(), shared);
         let source = Arc::clone(&recorder) as Arc<dyn Source>;
@@ -90,7 +90,7 @@ impl Member {
         Member { target: recorded, process: target.clone(), recorder, regions: Vec::new(), end: None }
     }
 
-    /// What it has done, as a verb, if it can no longer be asked.
+    /// Returns how the process ended, as a verb, if it can no longer be read.
     fn find_end(&self) -> Option<String> {
         match self.process.process.liveness() {
             Ok(Liveness::Alive) => None,
@@ -105,10 +105,10 @@ impl Member {
         MissingProcess::new(identity.pid, identity.name, why)
     }
 
-    /// Keeps words of its heap, as `write` gives them in order. Returns their bytes in the file.
+    /// Keeps words about the heap, as `write` gives them in order. Returns their size in the file in bytes.
     ///
     /// # Errors
-    /// The capture cannot be written, and those of `write`.
+    /// Fails if the capture cannot be written, and with the errors of `write`.
     pub fn keep_heap<E: From<super::Error>>(
         &self,
         write: impl FnOnce(&mut dyn FnMut(&[u64]) -> Result<()>) -> std::result::Result<(), E>,
@@ -127,7 +127,7 @@ impl Member {
         Ok(bytes)
     }
 
-    /// Keeps memory that was read of the process.
+    /// Keeps memory that was read from the process.
     pub fn keep_memory(&self, start: VirtualAddress, bytes: &[u8]) {
         self.recorder.keep_memory(start, bytes);
     }
@@ -154,8 +154,8 @@ impl Capture {
         }
     }
 
-    /// The same, with these processes too, and without the `missing` ones of the family. From here on it goes on
-    /// without those that end.
+    /// Adds these processes to the capture, and the `missing` ones of the family to its list. From now on the capture
+    /// continues without processes that end.
     #[must_use]
     pub fn with_family(mut self, others: &[ProcessHandle], missing: Vec<MissingProcess>) -> Self {
         self.is_family = true;
@@ -175,19 +175,19 @@ impl Capture {
         self
     }
 
-    /// The processes: the first was given when it was begun, if that has not ended.
+    /// Returns the processes. The first is that of [`begin`](Self::begin), unless it has ended.
     pub fn members(&self) -> &[Member] {
         &self.members
     }
 
-    /// The same, with the words of all frames of the machine.
+    /// Sets whether the words of all frames of the machine are kept.
     #[must_use]
     pub fn with_all_frames(self, has_all_frames: bool) -> Self {
         Capture { has_all_frames, ..self }
     }
 
-    /// The same, with these parts of the page map alone (in order, disjoint). They are rounded to huge pages, because
-    /// whether one is mapped depends on all of its pages.
+    /// Limits the capture to these parts of the page map (in order, disjoint). They are extended to whole huge pages,
+    /// because all pages of one are needed to find whether it is mapped as such.
     #[must_use]
     pub fn in_ranges(self, ranges: Option<&[AddressRange]>) -> Self {
         let machine = &self.machine;
@@ -201,11 +201,12 @@ impl Capture {
         Capture { ranges: ranges.map(joined), ..self }
     }
 
-    /// Writes everything. Calls `look` with the number of words of frames that were read so far, and with the number of
-    /// all. Calls `ask` for each process: it asks what others want to know of it, such as its symbols.
+    /// Writes the capture. Calls `look` with the number of frame words read so far, and with the number of all. Calls
+    /// `ask` for each process, to read what callers need besides, such as symbols.
     ///
     /// # Errors
-    /// The capture cannot be written, the target is gone, the budget is over, and those of `look` and `ask`.
+    /// Fails if the capture cannot be written, the target is gone or the budget is over, and with the errors of `look`
+    /// and `ask`.
     pub fn write<E: From<super::Error>>(
         mut self,
         budget: &mut Budget,
@@ -243,10 +244,10 @@ impl Capture {
         Ok(CaptureContent { missing, ..captured })
     }
 
-    /// Which of the processes share an address space.
+    /// Records which of the processes share an address space.
     fn compare_spaces(&self) {
         let (mut firsts, mut alike): (Vec<u32>, Vec<Vec<&Member>>) = Default::default();
-        // The kernel compares nothing with a process that has ended.
+        // The kernel refuses comparisons with a process that has ended.
         for member in self.members.iter().filter(|member| member.end.is_none()) {
             let pid = member.process.process.identity().pid;
             match self.machine.find_memory(&firsts, pid) {
@@ -263,7 +264,7 @@ impl Capture {
         }
     }
 
-    /// The pages of the processes and the words of their frames. A process of the family that has ended is dropped.
+    /// Writes the pages of the processes and the words of their frames. Drops a process of the family that has ended.
     fn pages(
         &mut self,
         budget: &mut Budget,
@@ -274,7 +275,7 @@ impl Capture {
             self.members.iter().map(|member| (member.target.process.clone(), Arc::clone(&member.recorder))).collect();
         let mut readers = Vec::new();
         for (process, recorder) in &processes {
-            // Before its pages: a process with pages is in the list.
+            // Lists the process before its pages are read, so that each process with pages is in the list.
             _ = self.machine.process_entry(process.identity().pid);
             readers.push(self.read(process, recorder, &shared, budget));
         }
@@ -350,7 +351,7 @@ impl Capture {
         Ok((reader, regions))
     }
 
-    /// pmdb's own mappings, as its map counts include them.
+    /// Writes the mappings of pmdb, because the map counts include them.
     fn capture_own_process(&self, budget: &mut Budget) -> Result<Option<ProcessAnswers>> {
         let Ok(Some(number)) = self.machine.own_number() else {
             return Ok(None);
@@ -373,7 +374,7 @@ impl Capture {
         Ok(Some(recorder.finish(page_map)))
     }
 
-    /// The words of these frames, and of the rest of their folios. Returns how many frames that are.
+    /// Writes the words of these frames, and of the rest of their folios. Returns the number of frames.
     fn frames(
         &mut self,
         frames: impl Iterator<Item = FirstAndCount>,
@@ -387,7 +388,7 @@ impl Capture {
             Ok(end) if self.has_all_frames => vec![(0, end)],
             _ => join_frames(frames.chain([FIRST]).collect()),
         };
-        // Each has a word in each file.
+        // Each frame has a word in each file.
         let all = runs.iter().fold(0u64, |all, (_, count)| all.saturating_add(*count));
         let (mut done, total) = (0u64, all.saturating_mul(WordFile::OF_FRAMES.len() as u64));
         let mut read = |(_, count): FirstAndCount| {
@@ -422,7 +423,7 @@ impl Capture {
             })?;
             self.index.frames.keep(file, words);
         }
-        // Whether they are online memory, block by block.
+        // Reads whether the frames are online memory, block by block.
         for &(first, count) in &whole {
             let (mut next, end) = (first, first.saturating_add(count));
             while next < end {
@@ -436,7 +437,7 @@ impl Capture {
         Ok(if has_none { 0 } else { whole.iter().map(|(_, count)| count).sum() })
     }
 
-    /// Where a file of words about frames ends.
+    /// Returns the number of words in a file about frames.
     fn end_of(&self, file: WordFile) -> Result<u64> {
         let source = self.machine.source();
         covered_pages(self.machine.page_size(), |index| Ok(source.words(file, index, &mut [0])? == 1))
@@ -446,8 +447,8 @@ impl Capture {
         WordWriter::new(&format!("{MACHINE}/{}", file.name()))
     }
 
-    /// Keeps the words of these runs of frames in a file that has one for each frame. Calls `done`
-    /// after each run, `look` with its words.
+    /// Writes the words of these runs of frames in a file with a word for each frame. Calls `done` after each run, and
+    /// `look` with the number of its words.
     fn words_of(
         &self,
         file: WordFile,
@@ -478,7 +479,7 @@ impl Capture {
         words.finish(&self.shared.archive, end)
     }
 
-    /// What the machine is asked: all that is kept of it, and what the decoders of other answers ask.
+    /// Reads all about the machine that a capture keeps, and what the decoders of other answers request.
     fn ask_machine(&self, budget: &mut Budget) -> Result<()> {
         let machine = &self.machine;
         _ = (machine.findings(), machine.swap_layout(), machine.huge_settings(), machine.cgroup_mount());
@@ -490,7 +491,8 @@ impl Capture {
         Ok(budget.check()?)
     }
 
-    /// What is kept of the hugetlb pool with pages of this size, and of its nodes where there are several.
+    /// Reads what a capture keeps of the hugetlb pool with pages of `bytes` bytes, and of its nodes if there are
+    /// several.
     fn ask_pool(machine: &Machine, recorder: &Recorder, bytes: u64, budget: &mut Budget) {
         recorder.ask_all(Subject::Pool(bytes), budget);
         let nodes = machine.nodes();
@@ -500,7 +502,7 @@ impl Capture {
     }
 }
 
-/// A process of a family that could not be opened.
+/// Makes the entry for a process of a family that could not be opened.
 pub fn unopened(pid: u32, error: &super::Error) -> MissingProcess {
     let why = match error {
         super::Error::Gone { .. } => "ended".to_owned(),
@@ -510,8 +512,8 @@ pub fn unopened(pid: u32, error: &super::Error) -> MissingProcess {
 }
 
 impl Member {
-    /// What the process is asked: all that is kept of it, of its regions and threads, and of the pools that it may use,
-    /// and what the decoders of other answers ask.
+    /// Reads all about the process that a capture keeps (also of its regions, threads and hugetlb pools), and what the
+    /// decoders of other answers request.
     fn questions(&self, budget: &mut Budget) -> Result<()> {
         let Target { process, machine, modules } = &self.target;
         let recorder = &*self.recorder;
@@ -534,7 +536,7 @@ impl Member {
         }
         for region in &self.regions {
             budget.go_on()?;
-            // Whether the kernel hides its pages.
+            // Records whether the kernel hides the pages of the region.
             _ = process.is_pfn_mapped(region);
             if region.inode != 0 {
                 recorder.ask_all(Subject::Region(region), budget);

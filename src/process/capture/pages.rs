@@ -1,4 +1,4 @@
-//! The page map of a process, where it is populated.
+//! The populated part of a process's page map, as a capture keeps it.
 
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, FrameNumber, PageMapEntry, PageSize, WordFile};
@@ -6,13 +6,13 @@ use crate::process::{Error, PopulatedRange, Process, Result};
 use crate::source::capture::{Recorder, SharedCapture, WordIndex, WordWriter};
 use crate::source::{PageRegion, Source, covered_pages};
 
-/// Words of one read: 64 KiB.
+/// The number of words in one read: 64 KiB.
 const READ: usize = 8192;
 
-/// Frames that follow each other: the first, and how many.
+/// A run of consecutive frames: the first, and their number.
 pub(super) type FirstAndCount = (u64, u64);
 
-/// The words of a run, in parts.
+/// Reads the words of a run in parts.
 pub(super) struct RunReader<'a> {
     source: &'a dyn Source,
     file: WordFile,
@@ -26,7 +26,7 @@ impl<'a> RunReader<'a> {
         RunReader { source, file, first, left, words: Vec::new() }
     }
 
-    /// The next part, with the number of its first word.
+    /// Reads the next part. Returns it with the number of its first word.
     pub(super) fn next(&mut self, budget: &mut Budget) -> Result<Option<(u64, &[u64])>> {
         if self.left == 0 {
             return Ok(None);
@@ -41,25 +41,25 @@ impl<'a> RunReader<'a> {
     }
 }
 
-/// Pages with frames that follow each other.
+/// A run of pages in consecutive frames.
 struct Present {
     page: u64,
-    /// The first one's; 0 if frames are hidden.
+    /// The frame of the first page; 0 if frames are hidden.
     frame: u64,
     count: u64,
 }
 
 impl Present {
-    /// The frame of one of the pages, or of the page after them.
+    /// Returns the frame of one of the pages, or of the page after them.
     fn frame_of(&self, page: u64) -> u64 {
         if self.frame == 0 { 0 } else { self.frame + (page - self.page) }
     }
 }
 
-/// Mapped pages that are left out.
+/// Runs of mapped pages that are left out of the capture.
 pub(super) struct LeftOutPages {
     page: PageSize,
-    /// Runs in order: the first page of each, and the one after its last.
+    /// The runs in order: the first page of each, and the page after its last.
     pub(super) runs: Vec<(u64, u64)>,
 }
 
@@ -88,9 +88,9 @@ pub(super) struct PageReader<'a> {
     shared: &'a SharedCapture,
     words: WordWriter,
     stretches: Vec<PageRegion>,
-    /// The present pages.
+    /// The runs of present pages.
     present: Vec<Present>,
-    /// The pages with something in their entries.
+    /// The number of pages whose entries are not empty.
     pub(super) pages: u64,
 }
 
@@ -100,7 +100,7 @@ impl<'a> PageReader<'a> {
         PageReader { process, source, shared, words, stretches: Vec::new(), present: Vec::new(), pages: 0 }
     }
 
-    /// The entries of a region: each where it is populated, one for each gap.
+    /// Writes the entries of a region: one for each populated page, and one for each gap.
     pub(super) fn region(&mut self, region: AddressRange, budget: &mut Budget) -> Result<()> {
         let page = self.process.page_size();
         let mut at = page.index(region.start());
@@ -116,7 +116,7 @@ impl<'a> PageReader<'a> {
         self.gap(at, page.index(region.start()) + region.pages(page))
     }
 
-    /// The entries of an empty stretch are all alike.
+    /// Writes one entry for a run of empty pages, whose entries are all equal.
     fn gap(&mut self, first: u64, end: u64) -> Result<()> {
         let mut word = [0];
         if first < end && self.source.words(WordFile::PageMap, first, &mut word)? == 1 && word != [0] {
@@ -147,19 +147,20 @@ impl<'a> PageReader<'a> {
         }
     }
 
-    /// The frames of the pages.
+    /// Returns the frames of the present pages.
     pub(super) fn frames(&self) -> impl Iterator<Item = FirstAndCount> {
         self.present.iter().filter(|run| run.frame != 0).map(|run| (run.frame, run.count))
     }
 
-    /// Reads the entries again after the words of their frames: the pages that have another frame now, or none.
+    /// Reads the entries again after the words of their frames. Returns the runs of pages that have another frame now,
+    /// or none.
     pub(super) fn find_changed(&self, budget: &mut Budget) -> Result<Vec<(u64, u64)>> {
         let mut changed: Vec<(u64, u64)> = Vec::new();
         let mut entries = vec![0; READ];
         let mut left = self.present.as_slice();
         while let Some(run) = left.first() {
             budget.go_on()?;
-            // Runs that are close together are read together.
+            // Runs that are close together are read in one call.
             let near = left.iter().take_while(|other| other.page + other.count <= run.page + READ as u64).count();
             let (now, later) = left.split_at(near.max(1));
             left = later;

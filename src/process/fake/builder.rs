@@ -11,7 +11,7 @@ use crate::process::{Target, WordLayout};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
-/// A fake target. Set it up, then make the [`Target`].
+/// A fake target. Set its fields, then make the [`Target`].
 #[derive(Clone)]
 pub(crate) struct Fake {
     pub(crate) layout: WordLayout,
@@ -20,13 +20,13 @@ pub(crate) struct Fake {
     /// Bytes of pages, by page index.
     pub(crate) pages: BTreeMap<u64, Vec<u8>>,
     pub(crate) files: BTreeMap<Name, Vec<u8>>,
-    /// Pages of these that are in the page cache, by page index of where they are mapped.
+    /// Pages of the files that are in the page cache, by the page index where they are mapped.
     pub(crate) cached: Vec<u64>,
     pub(crate) frames_hidden: bool,
-    /// The kernel tracks soft-dirty pages: bit 55 is set everywhere, on holes too.
+    /// Whether the kernel tracks soft-dirty pages: bit 55 is set in all entries, also empty ones.
     pub(crate) soft_dirty: bool,
     pub(crate) registers: Option<Registers>,
-    /// Where `/proc/PID/exe` leads, if that may be known.
+    /// The link `/proc/PID/exe`, if it may be read.
     pub(crate) executable: Option<Name>,
     /// `/proc/kpageflags`; `None` when it may not be read.
     pub(crate) flags: Option<BTreeMap<u64, PageFlags>>,
@@ -83,7 +83,7 @@ impl Fake {
         self
     }
 
-    /// Maps a frame at the page of `address`; its bytes begin with `bytes`.
+    /// Maps a frame at the page of `address`; its first bytes are `bytes`.
     pub(crate) fn page(mut self, address: u64, frame: u64, bytes: &[u8]) -> Self {
         let mut page = bytes.to_vec();
         page.resize(PAGE as usize, 0);
@@ -97,20 +97,20 @@ impl Fake {
         self
     }
 
-    /// The file behind the regions of that name.
+    /// Adds the file that regions with this name map.
     #[cfg(feature = "symbols")]
     pub(crate) fn file(mut self, name: &str, bytes: Vec<u8>) -> Self {
         self.files.insert(name.into(), bytes);
         self
     }
 
-    /// The files alone.
+    /// Makes the target, and returns only its modules.
     #[cfg(feature = "symbols")]
     pub(crate) fn modules(self) -> Modules {
         self.target().modules
     }
 
-    /// The target, and its machine.
+    /// Makes the target, with its machine.
     pub(crate) fn target(self) -> Target {
         let mut refused = vec![WordFile::FrameCgroups];
         refused.extend(self.flags.is_none().then_some(WordFile::FrameFlags));

@@ -1,5 +1,4 @@
-//! The source of the tests. From tables it makes the bytes and words that a kernel would give, and it counts what is
-//! read.
+//! The source of the tests. It makes the bytes and words of a kernel from tables, and counts the reads.
 
 mod builder;
 mod records;
@@ -21,103 +20,103 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex};
 
 pub const PAGE: u64 = PageSize::FOUR_KIB.bytes();
-/// Pages that a huge mapping has.
+/// The number of pages in a huge mapping.
 pub const HUGE: u64 = 512;
 pub const PRESENT: u64 = 1 << 63;
 pub const FILE: u64 = 1 << 61;
 pub const EXCLUSIVE: u64 = 1 << 56;
 
-/// A process, and the indexes of some of its pages.
+/// A process id, and the indexes of pages of this process.
 pub type MapperPages = (u32, Vec<u64>);
 
-/// What the fake kernel has, and how much of it was read.
+/// The state of the fake kernel and its process.
 pub struct World {
     pub pid: u32,
     pub start_time: u64,
     pub layout: WordLayout,
-    /// `uname -r`
+    /// The kernel release, as `uname -r` prints it.
     pub release: &'static str,
-    /// The options of the kernel, if they can be read.
+    /// Whether the configuration of the kernel can be read.
     pub has_config: bool,
     pub regions: Mutex<Vec<Region>>,
     /// Page-map entries by page index.
     pub entries: BTreeMap<u64, u64>,
-    /// The kernel tracks soft-dirty pages: bit 55 is set everywhere, on holes too.
+    /// Whether the kernel tracks soft-dirty pages: bit 55 is set in all entries, also empty ones.
     pub soft_dirty: bool,
     /// First pages of huge mappings.
     pub huge: Vec<u64>,
     pub flags: HashMap<u64, u64>,
     pub counts: HashMap<u64, u64>,
-    /// The kernel's own records of frames; `None` where they cannot be read.
+    /// The kernel's records of frames; `None` if they cannot be read.
     pub records: Option<HashMap<u64, FrameRecord>>,
-    /// The processes that may map frames by the kernel's own records, and their pages there; `None` where that cannot
-    /// be read.
+    /// The processes that may map a frame, by the kernel's records, and the pages where they do; `None` if the records
+    /// cannot be read.
     pub mappers: Option<HashMap<u64, Vec<MapperPages>>>,
-    /// What these records lead to.
+    /// The files, slab caches and others to which the records of frames lead.
     pub owners: HashMap<u64, OwnerDetail>,
-    /// These records have the kinds of regions.
+    /// Whether these records have the kinds of regions.
     pub mapper_kinds: bool,
-    /// Slots of shared memory in swap by page index; `None` where they cannot be read.
+    /// The slots of shared memory in swap, by page index; `None` if they cannot be read.
     pub slots: Option<BTreeMap<u64, SwapEntry>>,
-    /// Each question for them fails.
+    /// Whether each query of slots fails.
     pub slots_fail: bool,
-    /// Entries of page tables by page index; `None` where they cannot be read.
+    /// The entries of page tables, by page index; `None` if they cannot be read.
     pub tables: Option<HashMap<u64, TableEntry>>,
-    /// File descriptors: where each leads, and its `fdinfo`.
+    /// The file descriptors: the link of each, and its `fdinfo`.
     pub descriptors: Vec<(&'static str, String)>,
     /// Files with words that may not be opened.
     pub refused: Vec<WordFile>,
-    /// The kernel has PAGEMAP_SCAN.
+    /// Whether the kernel has PAGEMAP_SCAN.
     pub scans: bool,
-    /// How many stretches the kernel's buffer of a scan holds. A scan says that it stopped where the buffer was last
+    /// The number of ranges in the kernel's buffer of a scan. A scan reports that it stopped where the buffer was last
     /// full.
     pub scan_buffer: usize,
-    /// The kernel has PROCMAP_QUERY.
+    /// Whether the kernel has PROCMAP_QUERY.
     pub queries: bool,
-    /// Pages that KSM has merged on this machine, on which KPF_KSM is set on every anonymous page.
+    /// The number of pages that KSM has merged. The kernel sets KPF_KSM on every anonymous page.
     pub merged_pages: u64,
-    /// KSM merges pages filled with zeros with the zero page (`use_zero_pages`).
+    /// Whether KSM merges pages filled with zeros with the zero page (`use_zero_pages`).
     pub merges_zeros: bool,
-    /// A swap area is in use.
+    /// Whether a swap area is in use.
     pub swaps: bool,
     /// The device of a mounted hugetlbfs.
     pub hugetlbfs: Option<Device>,
-    /// The content of smaps, which may be empty.
+    /// The regions of smaps, of which there may be none.
     pub smaps: Vec<Smaps>,
-    /// The regions as they are once entries have been read.
+    /// The regions after entries have been read.
     pub then: Mutex<Option<Vec<Region>>>,
-    /// Frame numbers and the words of frames are hidden.
+    /// Whether frame numbers and the words of frames are hidden.
     pub hidden: bool,
     /// The device of a mounted tmpfs.
     pub tmpfs: Option<Device>,
-    /// The device of shared memory in no mounted filesystem, if the kernel tells.
+    /// The device of shared memory in no mounted filesystem, if the kernel shows it.
     pub shared_memory: Option<Device>,
-    /// Map counts are averages over large folios.
+    /// Whether map counts are averages over large folios.
     pub average_counts: bool,
-    /// The backing content of pages of files, by page index; for all others it is [`BackingContent::Hole`].
+    /// The backing content of pages of files, by page index; [`BackingContent::Hole`] for all others.
     pub content: BTreeMap<u64, BackingContent>,
-    /// The backing content follows from `files` instead.
+    /// Whether the backing content follows from `files` instead.
     pub asks_files: bool,
     pub behind_asked: AtomicU64,
-    /// Pages in these queries.
+    /// The number of pages in queries of backing content.
     pub behind_pages: AtomicU64,
     /// Bytes of pages, by page index; `None` if memory cannot be read.
     pub memory: Option<BTreeMap<u64, Vec<u8>>>,
     /// Files by path.
     pub files: BTreeMap<Name, Vec<u8>>,
-    /// Pages of these that are in the page cache, by page index of where they are mapped.
+    /// Pages of the files that are in the page cache, by the page index where they are mapped.
     pub cached: Vec<u64>,
-    /// `/proc/PID/syscall`
+    /// The text of `/proc/PID/syscall`.
     pub syscall: String,
-    /// Where `/proc/PID/exe` leads, if that may be known.
+    /// The link `/proc/PID/exe`, if it may be read.
     pub executable: Option<Name>,
-    /// The number of its address space: worlds with the same number share it.
+    /// The number of its address space: worlds with the same number share one.
     pub space: u32,
     /// The processes of the machine, each with its parent; `None` for those that may not be opened.
     pub processes: Vec<(ProcessHandle, Option<Arc<World>>)>,
-    /// The one of them that stands for pmdb.
+    /// The number of the process that represents pmdb.
     pub own: Option<u32>,
-    /// Contents of files, before all that follows from the rest.
+    /// Contents of files, which replace those that follow from other fields.
     pub texts: Vec<(File, String)>,
     /// Files of cgroups, by path below the mount and name.
     pub group_files: BTreeMap<String, String>,
@@ -128,21 +127,21 @@ pub struct World {
     pub watched: Arc<WatchedAnswers>,
 }
 
-/// What tests inspect, and change, while the target is in use.
+/// State that tests inspect, and change, while the target is in use.
 #[derive(Default)]
 pub(crate) struct WatchedAnswers {
     pub(crate) liveness: Mutex<Option<Liveness>>,
     pub(crate) memory_reads: AtomicUsize,
-    /// Reads of the whole list of regions.
+    /// The number of reads of the whole list of regions.
     pub(crate) region_reads: AtomicUsize,
     pub(crate) files_opened: AtomicUsize,
-    /// How often soft-dirty bits were cleared.
+    /// The number of times that soft-dirty bits were cleared.
     pub(crate) soft_dirty_cleared: AtomicUsize,
-    /// After this many answers the process ends.
+    /// The number of answers until the process ends.
     pub(crate) answers_left: Mutex<Option<usize>>,
-    /// Pages that are no longer mapped once memory was read: by page index.
+    /// Pages that are unmapped after memory was read, by page index.
     pub(crate) gone_after_read: Mutex<Vec<u64>>,
-    /// Contents of files, before those of the world.
+    /// Contents of files, which replace those of the world.
     pub(crate) texts: Mutex<Vec<(File, String)>>,
 }
 
@@ -161,14 +160,14 @@ pub fn region(start_page: u64, pages: u64) -> Region {
 }
 
 impl World {
-    /// The contents of a file, if they are made up.
+    /// Returns the contents of a file, if a test sets them.
     fn made_text(&self, file: File) -> Option<String> {
         let changed = self.watched.texts.lock().expect("texts");
         let (_, text) = changed.iter().chain(&self.texts).find(|(one, _)| *one == file)?;
         Some(text.clone())
     }
 
-    /// Gives the process a text of smaps_rollup.
+    /// Sets the text of smaps_rollup.
     #[cfg(feature = "cli")]
     pub fn has_rollup(&mut self, text: &str) {
         self.texts.push((File::SmapsRollup, text.to_owned()));
@@ -236,7 +235,7 @@ impl World {
         }
     }
 
-    /// Maps frames from `frame` on, one mapping each.
+    /// Maps consecutive frames from `frame` on, one mapping each.
     pub fn maps(&mut self, page: u64, pages: u64, frame: u64) {
         for index in 0..pages {
             let entry = PRESENT | EXCLUSIVE | (frame + index);
@@ -246,7 +245,7 @@ impl World {
         }
     }
 
-    /// Maps a huge page of its own.
+    /// Maps a huge page in the frames from `frame` on.
     pub fn maps_huge(&mut self, page: u64, frame: u64) {
         self.maps(page, HUGE, frame);
         self.huge.push(page);

@@ -1,4 +1,4 @@
-//! The kernel's own records of a world.
+//! The kernel's records of frames in a fake world.
 
 use super::source::{FakeSource, none};
 use super::{MapperPages, PAGE, World, region};
@@ -59,12 +59,12 @@ impl KernelRecords for FakeSource {
     }
 }
 
-/// The mappers of a frame that `machine` has.
+/// Returns the mappings of a frame by the records of `machine`.
 fn mappers(machine: &World, frame: u64, meanwhile: Meanwhile<'_>, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
     let Some(mappers) = machine.mappers.as_ref().and_then(|mappers| mappers.get(&frame)) else {
         return Err(Error::not_available("the mappers of this frame"));
     };
-    // As `maps` and the page map of the process have it.
+    // The region and the frame by `maps` and the page map of the process.
     let known = |pid, page: u64| {
         let mut all = machine.processes.iter();
         let world = all.find_map(|(one, world)| world.as_ref().filter(|_| one.pid == pid))?;

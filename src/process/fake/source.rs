@@ -1,4 +1,4 @@
-//! The bytes and words of a world.
+//! The bytes and words that a fake world makes.
 
 use super::{HUGE, PAGE, PRESENT, World, region};
 use crate::access::{Error, Identity, InMemory, Liveness, ReadAt, Result};
@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 const EM_X86_64: u64 = 62;
 const EM_AARCH64: u64 = 183;
 
-/// Above this the page map has nothing: the kernel half.
+/// The page index after the last of the page map: above is the kernel half.
 const END: u64 = (1 << 47) / PAGE;
 
 #[derive(Clone)]
@@ -34,7 +34,7 @@ fn gone<T>() -> Result<T> {
     Err(Error::gone("gone"))
 }
 
-/// A region as the kernel writes it into `maps`.
+/// Writes a region as a line of `maps`.
 fn line(region: &Region) -> Vec<u8> {
     let (start, end) = (region.range.start().get(), region.range.end().get());
     let (offset, device, inode) = (region.offset, region.device, region.inode);
@@ -62,7 +62,7 @@ impl World {
         matches!(*self.watched.liveness.lock().expect("a lock"), Some(Liveness::Exited(_)))
     }
 
-    /// Counts an answer about the process, after the last of which it ends.
+    /// Counts an answer about the process, and ends the process after the last one.
     fn answer(&self) -> Result<()> {
         match self.watched.answers_left.lock().expect("a lock").as_mut() {
             Some(0) => {
@@ -96,7 +96,7 @@ impl World {
         self.watched.soft_dirty_cleared.load(Ordering::Relaxed) > 0
     }
 
-    /// The entry of a page with nothing there.
+    /// Returns the entry of an empty page.
     fn hole(&self) -> u64 {
         u64::from(self.soft_dirty && !self.is_cleared()) << 55
     }
@@ -139,7 +139,7 @@ impl World {
         mounts.into_iter().flatten().collect()
     }
 
-    /// The categories that a scan gives for a page.
+    /// Returns the categories that a scan reports for a page.
     fn categories(&self, page: u64) -> Categories {
         let raw = self.entry(page);
         let entry = PageMapEntry::new(raw);
@@ -148,7 +148,7 @@ impl World {
         categories.set(Categories::FILE, entry.is_file_or_shared());
         categories.set(Categories::PRESENT, entry.is_present());
         categories.set(Categories::SWAPPED, entry.is_swap_entry());
-        // A scan knows it even where frames are hidden.
+        // A scan reports it even if frames are hidden.
         let is_zero = self.entries.get(&page).is_some_and(|raw| raw << 9 >> 9 == 1);
         categories.set(Categories::ZERO, entry.is_present() && is_zero);
         categories.set(Categories::HUGE, self.huge.iter().any(is_huge));
@@ -339,7 +339,7 @@ impl FakeSource {
             Probe::Machine if self.0.layout.is_char_signed => Ok(vec![EM_X86_64]),
             Probe::Machine => Ok(vec![EM_AARCH64]),
             Probe::LittleEndian => Ok(vec![u64::from(self.0.layout.is_little_endian)]),
-            // A page of pmdb's own, which it has just written to.
+            // The entry of a page that pmdb has just written to.
             Probe::OwnEntry if self.0.soft_dirty => {
                 let frame = u64::from(!self.0.hidden);
                 Ok(vec![PRESENT | 1 << 55 | frame])
@@ -378,7 +378,7 @@ impl Source for FakeSource {
 
     fn liveness(&self) -> Result<Liveness> {
         let mut liveness = self.0.watched.liveness.lock().expect("a lock");
-        // A new program is reported once.
+        // Each exec is reported once.
         Ok(match *liveness {
             Some(Liveness::Executed) => liveness.take().unwrap_or(Liveness::Alive),
             other => other.unwrap_or(Liveness::Alive),
@@ -410,7 +410,7 @@ impl Source for FakeSource {
     }
 
     fn maps(&self, offset: u64, into: &mut Vec<u8>) -> Result<usize> {
-        /// A comparison reads little at a time.
+        /// The size of one read in a comparison.
         const LITTLE: usize = 8 << 10;
         if self.0.is_exited() {
             return gone();
@@ -484,7 +484,7 @@ impl Source for FakeSource {
         let returned = Categories::from_bits_retain(question.returned);
         let any_of = Categories::from_bits_retain(question.any_of);
         if any_of.is_empty() {
-            // Every page of a region that is no driver's.
+            // Each page of a region that is not of a driver.
             let at = VirtualAddress::new(question.start);
             let regions = world.regions.lock().expect("a lock");
             let mut regions = regions.iter();
@@ -572,7 +572,7 @@ fn is_of_driver(region: &Region) -> bool {
     name == b"/dev/mem" || name.starts_with(b"/sys/")
 }
 
-/// A source that has this file at every path.
+/// A source with the same file at every path.
 #[cfg(feature = "symbols")]
 pub(crate) struct Everywhere<F>(pub(crate) F);
 

@@ -1,5 +1,5 @@
-//! The questions whose answers are data: one closed table, with the arguments, the answer, the key and the class of
-//! each.
+//! The questions to a source whose answers are data: one closed table, with the arguments, the answer, the key and the
+//! class of each.
 
 use super::class::{Argument, Class, Kept, Named, Subject, machine, process};
 use super::question::{Answer, BackingRun, Mapping, Probe, Query};
@@ -10,18 +10,18 @@ use crate::kernel::{AddressRange, Region};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// The arguments of a question, which decide what type its answer has: no source can reply with another one.
+/// The arguments of a question. They decide the type of the answer, so that no source can reply with another one.
 pub trait Asked<'a>: Copy + Into<Question<'a>> {
-    /// The answer.
+    /// The type of the answer.
     type Answer;
 
-    /// The reply of a source that has this answer.
+    /// Makes the reply of a source that has this answer.
     ///
     /// # Errors
-    /// Those of the answer.
+    /// Fails with the error of the answer.
     fn reply(self, answer: Result<Self::Answer>) -> Result<Reply>;
 
-    /// The answer in a reply; `None` if it is that to another question.
+    /// Returns the answer in a reply; `None` if the reply is to another question.
     fn answer(reply: Reply) -> Option<Self::Answer>;
 }
 
@@ -43,7 +43,7 @@ macro_rules! questions {
         }
 
         impl<'a> Question<'a> {
-            /// Whom it is about, how a capture keeps its answer, and what of that is a name.
+            /// Returns what the question is about, how a capture keeps its answer, and which parts of that are names.
             pub fn class(self) -> Class {
                 match self {
                     $(#[allow(unused_variables, reason = "of some the class does not depend on the arguments")]
@@ -51,7 +51,7 @@ macro_rules! questions {
                 }
             }
 
-            /// How it is written: words, hexadecimal numbers, and percent-encoded bytes.
+            /// Returns the written form of the question: words, hexadecimal numbers, and percent-encoded bytes.
             pub fn key(self) -> String {
                 let mut key = String::new();
                 match self {
@@ -61,12 +61,12 @@ macro_rules! questions {
                         asked.write(&mut key);
                     })*
                 }
-                // Of a question without arguments.
+                // A question without arguments leaves a space.
                 key.truncate(key.trim_end().len());
                 key
             }
 
-            /// The words of all questions, and their classes.
+            /// Returns the words of all questions, and their classes.
             #[cfg(feature = "cli")]
             pub(super) fn classes() -> Vec<(String, Class)> {
                 let mut all = Vec::new();
@@ -80,7 +80,7 @@ macro_rules! questions {
                 all
             }
 
-            /// All questions whose answers a capture keeps of this subject.
+            /// Returns all questions about this subject whose answers a capture keeps.
             pub fn kept_of(subject: Subject<'a>) -> Vec<Self> {
                 let mut all: Vec<Self> = Vec::new();
                 $(all.extend(<$arguments>::of(subject).into_iter().map(Question::$name));)*
@@ -115,55 +115,55 @@ macro_rules! questions {
 }
 
 questions! {
-    /// The contents of a file, or where a link leads. Each part of a long file is a step.
+    /// The contents of a file, or the target of a link. Each part of a long file costs one step.
     Text(file: File) -> Vec<u8> = "text", file.class();
     /// A file of a memory cgroup.
     GroupText(asked: GroupText<'a>) -> Vec<u8> = "cgroup-file", asked.file.class();
-    /// Directories of the hierarchy of memory cgroups. One that is gone or closed to this user is left out.
+    /// Directories of the hierarchy of memory cgroups. A directory that was removed or that this user may not read is
+    /// left out.
     Groups(which: CgroupQuery<'a>) -> Vec<Cgroup> = "cgroups", which.class();
     /// One mapping, by PROCMAP_QUERY (Linux 6.11).
     Mapping(query: Query) -> Answer = "mapping", query.class();
     /// The mappings of files.
     FileMappings(asked: FileMappings) -> Option<Vec<Mapping>> = "file-mappings",
         process(Kept::Never("the text of maps has them"), Named::LeftOut);
-    /// What the object behind a region has for pages.
+    /// The backing content of the pages of a region.
     Backing(asked: Backing<'a>) -> Vec<BackingRun> = "backing", process(Kept::EachRegion, Named::Nothing);
-    /// Tries something, and gives the resulting words.
+    /// The result of a trial, in words.
     Probe(probe: Probe<'a>) -> Vec<u64> = "probe", probe.class();
-    /// What the source may read, found out by trying; `None` where rights do not matter.
+    /// What the source may read, found by trials; `None` if rights do not matter.
     Rights(asked: Rights) -> Option<SourceAccess> = "rights", machine(Kept::Once, Named::Nothing);
-    /// What the notes and segments of a core file say of its process; `None` of any other source.
+    /// The process of a core file, by its notes and segments; `None` for any other source.
     Notes(asked: Notes) -> Option<Arc<CoreNotes>> = "notes",
         process(Kept::Never("only a core has them"), Named::LeftOut);
-    /// Words of the heap, from an index on; `None` of any source but a capture that was written with them.
+    /// Words about the heap, from an index on; `None` unless the source is a capture that was written with them.
     HeapWords(asked: HeapWords) -> Option<Vec<u64>> = "heap",
         process(Kept::Elsewhere("`heap` of each process"), Named::Nothing);
-    /// Whether these records of the kernel can be read, and are proved to be right. If not, that is an error.
+    /// Whether these records of the kernel can be read, and are proved to be right. Otherwise the answer is an error.
     Records(of: RecordsOf) -> () = "records", of.class();
 }
 
 /// A file of the memory cgroup with this path below the mount.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupText<'a> {
-    /// The path.
+    /// The path of the group below the mount.
     pub path: &'a [u8],
-    /// The file.
+    /// The file of the group.
     pub file: GroupFile,
 }
 
-/// The mappings of files in address order, without a walk over the text of all; `None` if that list cannot be had, or
-/// has changed meanwhile. Each is a step.
+/// The mappings of files in address order, found without decoding the text of all regions; `None` if no such list is
+/// available, or it has changed during the reading. Each costs one step.
 #[derive(Clone, Copy, Debug)]
 pub struct FileMappings;
 
-/// The backing content of the pages of `range`, which lies in `region`: runs in address order, without gaps. The object
-/// is not read, and nothing is brought into memory. The number of system calls follows the number of runs, not of
-/// pages.
+/// The backing content of the pages of `range`, a part of `region`, as runs in address order, without gaps. The object
+/// is not read, and nothing is brought into memory. The number of system calls grows with the runs, not with the pages.
 #[derive(Clone, Copy, Debug)]
 pub struct Backing<'a> {
-    /// The region.
+    /// The region whose object is queried.
     pub region: &'a Region,
-    /// A part of it.
+    /// The queried part of the region.
     pub range: AddressRange,
 }
 
@@ -175,13 +175,13 @@ pub struct Notes;
 #[derive(Clone, Copy, Debug)]
 pub struct Rights;
 
-/// Words of the heap that a capture has without memory, from the one with this number on. No kernel has them: they are
-/// written when a walk over the heap has proved them.
+/// Words about the heap that a capture has without memory, from this number on. No kernel has them: they are written
+/// after a walk over the heap has proved them.
 #[derive(Clone, Copy, Debug)]
 pub struct HeapWords(pub u64);
 
-/// The answers that are under no key of a capture: the words of their questions, and where else they are, or why they
-/// are not.
+/// Returns the answers without keys in a capture: the words of their questions, and where else the answers are, or why
+/// they are not kept.
 #[cfg(feature = "cli")]
 pub(crate) fn kept_under_no_key() -> Vec<(String, String)> {
     let reason = |(words, class): (String, Class)| match class.kept {
@@ -194,7 +194,7 @@ pub(crate) fn kept_under_no_key() -> Vec<(String, String)> {
     all
 }
 
-/// The controller, the path, and the file.
+/// Written as the controller, the path, and the file.
 impl<'a> Argument<'a> for GroupText<'a> {
     fn write(&self, key: &mut String) {
         (self.file.controller(), (self.path, self.file)).write(key);
@@ -244,7 +244,7 @@ impl Argument<'_> for HeapWords {
     }
 }
 
-/// The file that is mapped, and the part of it.
+/// Written as the mapped file, and the part of it.
 impl<'a> Argument<'a> for Backing<'a> {
     fn write(&self, key: &mut String) {
         let first = self.region.offset_of(self.range.start());
@@ -258,7 +258,7 @@ impl<'a> Argument<'a> for Backing<'a> {
 }
 
 impl Question<'_> {
-    /// The question whose answer has that to this one in it: about a whole region instead of a part.
+    /// Returns the question whose answer contains that to this one: about a whole region instead of a part.
     #[must_use]
     pub fn whole(self) -> Self {
         match self {
@@ -276,10 +276,10 @@ impl Question<'_> {
         }
     }
 
-    /// The reply of a source that does not know the answer.
+    /// Returns the reply of a source that does not have the answer.
     ///
     /// # Errors
-    /// What the source lacks, if that is no answer by itself.
+    /// Fails with the name of what the source lacks, unless having nothing is an answer too.
     pub fn unanswered(self) -> Result<Reply> {
         let what = match self {
             Question::Mapping(query) => return query.reply(Ok(Answer::Unavailable)),

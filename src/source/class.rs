@@ -1,15 +1,15 @@
-//! What each question says of itself: its written key, whom it is about, how a capture keeps its answer, and what of
-//! that is a name. An enum of questions is declared by `questions_of!`, so that none can lack a part of this.
+//! The properties of each question: its written key, what it is about, how a capture keeps its answer, and which parts
+//! of that are names. `questions_of!` declares an enum of questions, so that none can lack a property.
 
 use crate::kernel::mounts::Controller;
 use crate::kernel::{AddressRange, Device, Region, VirtualAddress};
 use crate::records::RecordParts;
 use std::fmt::Write;
 
-/// What a question is about.
+/// The object of a question.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum About {
-    /// The machine: the answer is the same for all of its processes.
+    /// The machine: all its processes have the same answer.
     Machine,
     /// One process.
     Process,
@@ -18,34 +18,34 @@ pub enum About {
 /// How a capture keeps an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kept {
-    /// Once.
+    /// Once for the machine.
     Once,
-    /// Of each process.
+    /// For each process.
     EachProcess,
-    /// Of each region that maps a file.
+    /// For each region that maps a file.
     EachRegion,
-    /// Of each thread.
+    /// For each thread.
     EachThread,
-    /// Of each hugetlb pool whose pages a process may map.
+    /// For each hugetlb pool whose pages a process may map.
     EachPool,
-    /// Of each node of each of these pools, where there are several.
+    /// For each node of each of these pools, if there are several nodes.
     EachNode,
-    /// If it is asked for while the answers to others are decoded: its arguments are in these.
+    /// If it is requested while other answers are decoded: its arguments are in these.
     WhileDecoding,
     /// In another part of the file, which is named here.
     Elsewhere(&'static str),
-    /// Never, and why. While a capture is made nothing has it either.
+    /// Never, for this reason. Nor is it answered during a capture.
     Never(&'static str),
 }
 
-/// What of an answer is a name, and has to be replaced in a capture without names.
+/// The parts of an answer that are names, to be replaced in a capture without names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Named {
-    /// Nothing.
+    /// No part.
     Nothing,
-    /// The short name in the text of `stat`.
+    /// The name of the process or thread in the text of `stat`.
     Stat,
-    /// The short name in the text of `status`.
+    /// The name of the process or thread in the text of `status`.
     Status,
     /// The names of regions in the text of `maps` or `smaps`.
     Regions,
@@ -53,58 +53,58 @@ pub enum Named {
     Cgroups,
     /// The directories, sources and options in the text of `mountinfo`.
     Mounts,
-    /// All of it, where a link leads.
+    /// All of it: the target of a link.
     Link,
     /// The paths in the text of `/proc/swaps`.
     Swaps,
-    /// All but the addresses and policies in the text of `numa_maps`.
+    /// Everything in the text of `numa_maps` but the addresses and policies.
     Policies,
-    /// All of it: an empty answer stands for it.
+    /// All of it: it is replaced by an empty answer.
     Blanked,
     /// All of it: the answer is left out.
     LeftOut,
 }
 
-/// What a question says of itself, beside its key.
+/// The properties of a question, apart from its key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Class {
-    /// Whom it is about.
+    /// The object of the question.
     pub about: About,
     /// How a capture keeps its answer.
     pub kept: Kept,
-    /// What of its answer is a name.
+    /// The parts of its answer that are names.
     pub named: Named,
 }
 
-/// The class of a question about the machine.
+/// Returns the class of a question about the machine.
 pub(super) const fn machine(kept: Kept, named: Named) -> Class {
     Class { about: About::Machine, kept, named }
 }
 
-/// The class of a question about one process.
+/// Returns the class of a question about one process.
 pub(super) const fn process(kept: Kept, named: Named) -> Class {
     Class { about: About::Process, kept, named }
 }
 
-/// That of which an answer is kept.
+/// A subject whose answers a capture keeps.
 #[derive(Clone, Copy, Debug)]
 pub enum Subject<'a> {
     /// The machine.
     Machine,
     /// A process.
     Process,
-    /// A region of it that maps a file.
+    /// A region of the process that maps a file.
     Region(&'a Region),
-    /// A thread of it.
+    /// A thread of the process.
     Thread(u32),
-    /// The hugetlb pool whose pages have so many bytes.
+    /// The hugetlb pool with pages of this many bytes.
     Pool(u64),
-    /// The part of that pool on a node.
+    /// The part of a pool on a node: the node, and the page size in bytes.
     Node(u32, u64),
 }
 
 impl Subject<'_> {
-    /// How the answers about it are kept.
+    /// Returns how the answers about the subject are kept.
     pub(super) fn kept(self) -> Kept {
         match self {
             Subject::Machine => Kept::Once,
@@ -119,20 +119,20 @@ impl Subject<'_> {
 
 /// The argument of a question.
 pub(super) trait Argument<'a>: Sized {
-    /// Appends it to a key: words, hexadecimal numbers, and percent-encoded bytes.
+    /// Appends the argument to a key: words, hexadecimal numbers, and percent-encoded bytes.
     fn write(&self, key: &mut String);
 
-    /// All that it can be in a question about `subject`; nothing where it depends on more.
+    /// Returns all values of the argument in questions about `subject`; none if they depend on more.
     fn of(subject: Subject<'a>) -> Vec<Self>;
 
-    /// If it is a question of its own: the words of all such questions, and their classes.
+    /// Returns the words and classes of all values, if the argument is itself an enum of questions.
     #[cfg(feature = "cli")]
     fn classes() -> Vec<(String, Class)> {
         Vec::new()
     }
 }
 
-/// Stands for any argument, where a class is that of an argument: that one has its own rows.
+/// A placeholder for any argument, in classes that are those of an argument, which has its own rows.
 #[cfg(feature = "cli")]
 #[derive(Clone, Copy, Default)]
 pub(super) struct AnyArgument {
@@ -157,7 +157,7 @@ impl OfArgument {
     }
 }
 
-/// Appends bytes as text. Those that are not plain, and `%`, are percent-encoded.
+/// Appends bytes as text. `%`, and bytes that are not plain, are percent-encoded.
 pub(super) fn percent_encode(bytes: &[u8], is_plain: impl Fn(u8) -> bool, into: &mut String) {
     for &byte in bytes {
         match byte {
@@ -167,7 +167,7 @@ pub(super) fn percent_encode(bytes: &[u8], is_plain: impl Fn(u8) -> bool, into: 
     }
 }
 
-/// Appends bytes, of which graphic ASCII characters are plain. `-` stands for none.
+/// Appends bytes. Graphic ASCII characters are plain, and `-` is an empty sequence.
 fn write_bytes(bytes: &[u8], key: &mut String) {
     match bytes {
         b"" => key.push('-'),
@@ -176,7 +176,7 @@ fn write_bytes(bytes: &[u8], key: &mut String) {
     }
 }
 
-/// Appends a number.
+/// Appends a number in hexadecimal.
 fn write_number(number: u64, key: &mut String) {
     _ = write!(key, "{number:x}");
 }
@@ -207,7 +207,7 @@ impl Argument<'_> for u64 {
     }
 }
 
-/// A number, or `-`.
+/// Written as a number, or `-`.
 impl Argument<'_> for Option<u32> {
     fn write(&self, key: &mut String) {
         match self {
@@ -241,7 +241,7 @@ impl Argument<'_> for Device {
     }
 }
 
-/// Its ends.
+/// Written as both ends.
 impl Argument<'_> for AddressRange {
     fn write(&self, key: &mut String) {
         _ = write!(key, "{:x}-{:x}", self.start().get(), self.end().get());
@@ -252,7 +252,7 @@ impl Argument<'_> for AddressRange {
     }
 }
 
-/// The file that it maps: its device and inode.
+/// Written as the mapped file: its device and inode.
 impl<'a> Argument<'a> for &'a Region {
     fn write(&self, key: &mut String) {
         _ = write!(key, "{} {:x}", self.device, self.inode);
@@ -278,13 +278,13 @@ impl<'a> Argument<'a> for &'a [u8] {
     }
 }
 
-/// Its parts as bits.
+/// Written as bits, one for each part.
 impl Argument<'_> for RecordParts {
     fn write(&self, key: &mut String) {
         write_number(self.bits().into(), key);
     }
 
-    /// None of them: whether any can be read.
+    /// No parts: the question is whether any can be read.
     fn of(_: Subject<'_>) -> Vec<Self> {
         vec![RecordParts::empty()]
     }
@@ -323,7 +323,7 @@ impl<'a, A: Argument<'a> + Copy, B: Argument<'a>> Argument<'a> for (A, B) {
     }
 }
 
-/// Declares an enum of questions: of each its arguments, its written word, and its class.
+/// Declares an enum of questions, with the arguments, the written word and the class of each.
 macro_rules! questions_of {
     ($(#[$meta:meta])* pub enum $name:ident<'a> { $($rows:tt)* }) => {
         questions_of! { @enum [$(#[$meta])*] $name [$name<'a>] [$name<'_>] { $($rows)* } }
@@ -342,7 +342,7 @@ macro_rules! questions_of {
         }
 
         impl $($short)* {
-            /// What it says of itself.
+            /// Returns the class of the question.
             #[allow(unused_imports, unused_variables, reason = "few classes depend on an argument")]
             #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "of a list only captures need it"))]
             pub(crate) fn class(self) -> $crate::source::Class {

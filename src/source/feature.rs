@@ -1,4 +1,4 @@
-//! The features that a kernel and pmdb's rights make available, and how that was found out.
+//! The features that a kernel and pmdb's rights make available, and the trials that found them.
 
 use crate::access::Result;
 use crate::kernel::WordFile;
@@ -67,7 +67,7 @@ worded! {
 }
 
 impl Feature {
-    /// What is missing without it.
+    /// Returns what is missing without the feature.
     pub const fn missing(self) -> &'static str {
         match self {
             Feature::PageMap => "the pages of a process are unknown",
@@ -114,23 +114,23 @@ impl Feature {
         }
     }
 
-    /// That a file with a word for each frame can be read: it has the name of the file.
+    /// Returns the feature of reading a file with a word for each frame, which has the name of the file.
     pub(crate) fn of_frames(file: WordFile) -> Option<Feature> {
         Feature::from_word(file.name())
     }
 }
 
-/// Whether a feature is available.
+/// The result of a trial whether a feature is available.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Finding {
-    /// The feature.
+    /// The feature that was tried.
     pub feature: Feature,
-    /// `None`: it could not be found out.
+    /// Whether it is available; `None` if that is unknown.
     pub available: Option<bool>,
-    /// How that was found out: what was tried, and the result.
+    /// The trial and its result.
     pub found: String,
-    /// What would help, where something would.
+    /// A remedy, if there is one.
     pub remedy: Option<String>,
 }
 
@@ -142,31 +142,31 @@ pub struct Credentials {
     pub user: u32,
     /// The useful capabilities that pmdb holds, or can raise when it needs them: `CAP_SYS_ADMIN` …
     pub rights: Vec<&'static str>,
-    /// Whether it runs in the first user namespace, the only one in which frame numbers are shown; `None` when that
-    /// cannot be told.
+    /// Whether pmdb runs in the initial user namespace, the only one in which frame numbers are shown; `None` if
+    /// unknown.
     pub in_first_user_namespace: Option<bool>,
 }
 
-/// What a source may read.
+/// The access of a source.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SourceAccess {
-    /// What was found out by trying.
+    /// The results of the trials.
     pub findings: Vec<Finding>,
     /// The rights of the reader.
     pub credentials: Credentials,
 }
 
-/// A feature that is available.
+/// Makes the finding of a feature that is available.
 pub(crate) fn available(feature: Feature, found: impl Into<String>) -> Finding {
     finding(feature, Some(true), found, "")
 }
 
-/// A feature that is not available, and what would help.
+/// Makes the finding of a feature that is not available, with a remedy.
 pub(crate) fn unavailable(feature: Feature, found: impl Into<String>, remedy: impl Into<String>) -> Finding {
     finding(feature, Some(false), found, remedy)
 }
 
-/// A feature of which it could not be found out whether it is available, and what would help.
+/// Makes the finding of a feature whose availability is unknown, with a remedy.
 pub(crate) fn undetermined(feature: Feature, found: impl Into<String>, remedy: impl Into<String>) -> Finding {
     finding(feature, None, found, remedy)
 }
@@ -175,7 +175,7 @@ fn finding(feature: Feature, available: Option<bool>, found: impl Into<String>, 
     Finding { feature, available, found: found.into(), remedy: Some(remedy.into()).filter(|remedy| !remedy.is_empty()) }
 }
 
-/// The result of a try: `found` if it succeeded, otherwise the error and its remedy.
+/// Makes the finding of a trial: `found` if it succeeded, otherwise the error and its remedy.
 pub(crate) fn by_trying<T>(feature: Feature, result: Result<T>, found: &str) -> Finding {
     match result {
         Ok(_) => available(feature, found),

@@ -1,4 +1,4 @@
-//! The closed list of the files that are read of a process and of its machine: no path comes from outside.
+//! The closed list of the files that are read about a process and its machine: no path comes from outside.
 
 use super::class::{Argument, Subject, questions_of};
 use crate::kernel::AddressRange;
@@ -9,7 +9,7 @@ questions_of! {
     pub enum File {
         /// `/proc/PID/stat`
         Stat = "stat" => process(EachProcess, Stat),
-        /// `/proc/PID/status`, of a thread that still runs where the main thread has ended.
+        /// `/proc/PID/status`, of a thread that still runs if the main thread has ended.
         Status = "status" => process(EachProcess, Status),
         /// `/proc/PID/status` of the main thread.
         MainStatus = "main-status" => process(EachProcess, Status),
@@ -29,7 +29,7 @@ questions_of! {
         SmapsRollup = "smaps-rollup" => process(EachProcess, Nothing),
         /// `/proc/PID/numa_maps`
         NumaMaps = "numa-maps" => process(WhileDecoding, Policies),
-        /// `/proc/PID/cmdline`. The kernel reads it from the memory of the process, and may fault that in.
+        /// `/proc/PID/cmdline`. The kernel reads it from the memory of the process, and may fault pages in.
         CommandLine = "cmdline" => process(WhileDecoding, LeftOut),
         /// `/proc/PID/cgroup`
         Cgroup = "cgroup" => process(EachProcess, Cgroups),
@@ -37,26 +37,26 @@ questions_of! {
         Mounts = "mountinfo" => process(EachProcess, Mounts),
         /// `/proc/PID/auxv`
         Auxiliary = "auxv" => process(EachProcess, Nothing),
-        /// Where `/proc/PID/exe` leads.
+        /// The link `/proc/PID/exe`.
         Program = "exe" => process(EachProcess, Link),
-        /// Where `/proc/PID/ns/user` leads.
+        /// The link `/proc/PID/ns/user`.
         UserNamespace = "user-namespace" => process(EachProcess, Nothing),
-        /// Where `/proc/PID/ns/ipc` leads.
+        /// The link `/proc/PID/ns/ipc`.
         IpcNamespace = "ipc-namespace" => process(EachProcess, Nothing),
-        /// Where the link in `/proc/PID/map_files` leads for a mapping of these ends.
+        /// The link in `/proc/PID/map_files` of the mapping at these addresses.
         MappedFile(range: AddressRange) = "mapped-file" => process(WhileDecoding, Link),
         /// `/proc/self/maps`
         OwnMaps = "own-maps" => machine(Once, Regions),
-        /// The beginning of `/proc/self/smaps`: some regions.
+        /// The beginning of `/proc/self/smaps`, with some regions.
         OwnSmaps = "own-smaps" => machine(Once, Regions),
         /// `/proc/self/mountinfo`
         OwnMounts = "own-mountinfo" => machine(Once, Mounts),
-        /// Where `/proc/self/ns/user` leads.
+        /// The link `/proc/self/ns/user`.
         OwnUserNamespace = "own-user-namespace" => machine(Once, Nothing),
-        /// Where `/proc/self/ns/ipc` leads.
+        /// The link `/proc/self/ns/ipc`.
         OwnIpcNamespace = "own-ipc-namespace" => machine(Once, Nothing),
-        /// `/proc/sysvipc/shm`: the System V segments of the IPC namespace that pmdb runs in, with keys and users of
-        /// all its processes.
+        /// `/proc/sysvipc/shm`: the System V segments of pmdb's IPC namespace, with keys and users of all its
+        /// processes.
         Segments = "segments" => machine(Once, LeftOut),
         /// The release of the kernel, as `uname -r` prints it.
         Release = "osrelease" => machine(Once, Nothing),
@@ -81,10 +81,10 @@ questions_of! {
     }
 }
 
-/// Where the configuration of a kernel may be.
+/// A place of the kernel's configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConfigPlace {
-    /// `/proc/config.gz`, packed.
+    /// `/proc/config.gz`, compressed.
     Kernel,
     /// `/boot`
     Boot,
@@ -93,7 +93,7 @@ pub enum ConfigPlace {
 }
 
 impl ConfigPlace {
-    /// More bytes are no configuration: a text has some 300 KiB.
+    /// The most bytes of a configuration, whose text has some 300 KiB.
     pub(crate) const MOST_BYTES: u64 = 8 << 20;
 }
 
@@ -109,38 +109,38 @@ questions_of! {
         HugePageBytes = "hpage-pmd-size" => machine(Once, Nothing),
         /// Which memory gets transparent huge pages.
         HugePages = "thp-enabled" => machine(Once, Nothing),
-        /// Which memory gets those of this many bytes.
+        /// Which memory gets transparent huge pages of this many bytes.
         HugePagesOf(bytes: u64) = "thp-enabled" => machine(WhileDecoding, Nothing),
-        /// Anonymous folios of this many bytes that are mapped in part (Linux 6.12).
+        /// Anonymous folios of this many bytes that are partly mapped (Linux 6.12).
         PartlyMapped(bytes: u64) = "thp-partly-mapped" => machine(WhileDecoding, Nothing),
-        /// What the zram device of this number holds.
+        /// The memory statistics (`mm_stat`) of the zram device with this number.
         Zram(number: u32) = "zram-mm-stat" => machine(WhileDecoding, Nothing),
         /// Which shared memory gets transparent huge pages.
         HugeShared = "thp-shmem-enabled" => machine(Once, Nothing),
-        /// Which shared memory gets those of this many bytes.
+        /// Which shared memory gets transparent huge pages of this many bytes.
         HugeSharedOf(bytes: u64) = "thp-shmem-enabled" => machine(WhileDecoding, Nothing),
-        /// The most pages of a future huge page that khugepaged lets be empty.
+        /// `max_ptes_none`: the most empty pages in a range that khugepaged collapses.
         CollapseEmpty = "max-ptes-none" => machine(Once, Nothing),
-        /// The most that it lets be in swap.
+        /// `max_ptes_swap`: the most swapped pages in such a range.
         CollapseSwapped = "max-ptes-swap" => machine(Once, Nothing),
-        /// The most that it lets be shared.
+        /// `max_ptes_shared`: the most shared pages in such a range.
         CollapseShared = "max-ptes-shared" => machine(Once, Nothing),
-        /// Free pages of the hugetlb pool whose pages have this many bytes.
+        /// Free pages of the hugetlb pool with pages of this many bytes.
         FreePoolPages(bytes: u64) = "free-hugepages" => machine(EachPool, Nothing),
-        /// Those of a node.
+        /// Free pages of the pool on a node.
         FreePoolPagesOf(node: u32, bytes: u64) = "free-hugepages-of-node" => machine(EachNode, Nothing),
-        /// Bytes of a block of memory, which is online or offline as a whole.
+        /// The size of a memory block in bytes. A block is online or offline as a whole.
         MemoryBlockBytes = "memory-block-bytes" => machine(Once, Nothing),
-        /// The state of the block of this number: `online`, `offline` or `going-offline`.
+        /// The state of the memory block with this number: `online`, `offline` or `going-offline`.
         MemoryBlock(block: u64) = "memory-block" => machine(WhileDecoding, Nothing),
-        /// Reserved pages of that pool.
+        /// Reserved pages of the hugetlb pool with pages of this many bytes.
         ReservedPoolPages(bytes: u64) = "resv-hugepages" => machine(EachPool, Nothing),
     }
 }
 
 impl File {
-    /// Its path and what it tells. A path without a slash in front is below `/proc/PID`. Files whose path depends on
-    /// more are completed in [`File::path`].
+    /// Returns the path of the file, and the name of its contents. A path without a leading slash is below `/proc/PID`.
+    /// [`File::path`] completes paths with arguments.
     fn row(self) -> (&'static str, &'static str) {
         match self {
             File::Stat => ("stat", "the process"),
@@ -179,7 +179,7 @@ impl File {
         }
     }
 
-    /// Its path below `/proc/PID`, if it is one of the process.
+    /// Returns the path below `/proc/PID`, if the file is about the process.
     pub(super) fn of_process(self) -> Option<String> {
         match self {
             File::MappedFile(range) => Some(mapped_file(range)),
@@ -190,7 +190,7 @@ impl File {
         }
     }
 
-    /// Its path for process `pid`. The path of a configuration has `$(uname -r)` for the release.
+    /// Returns the path for process `pid`. The path of a configuration has `$(uname -r)` in place of the release.
     pub(super) fn path(self, pid: u32) -> String {
         match (self, self.of_process()) {
             (_, Some(name)) => format!("/proc/{pid}/{name}"),
@@ -200,23 +200,23 @@ impl File {
         }
     }
 
-    /// What it tells.
+    /// Returns the name of the file's contents.
     pub(super) fn what(self) -> &'static str {
         self.row().1
     }
 }
 
-/// The link of a mapping below `/proc/PID`.
+/// Returns the path of the link of a mapping below `/proc/PID`.
 pub(super) fn mapped_file(range: AddressRange) -> String {
     let (start, end) = (range.start().get(), range.end().get());
     format!("map_files/{start:x}-{end:x}")
 }
 
 impl ConfigPlace {
-    /// From the likeliest to have it.
+    /// All places, the likeliest first.
     pub const ALL: [ConfigPlace; 3] = [ConfigPlace::Kernel, ConfigPlace::Boot, ConfigPlace::Modules];
 
-    /// The path of the configuration of a release.
+    /// Returns the path of the configuration of a release.
     pub fn path(self, release: &str) -> String {
         match self {
             ConfigPlace::Kernel => "/proc/config.gz".to_owned(),
@@ -227,7 +227,7 @@ impl ConfigPlace {
 }
 
 impl KernelSetting {
-    /// Its path below `/sys`.
+    /// Returns the path of the setting below `/sys`.
     pub(super) fn path(self) -> String {
         let pool = |bytes: u64, name: &str| format!("kernel/mm/hugepages/hugepages-{}kB/{name}", bytes >> 10);
         let transparent = |name: &str| format!("kernel/mm/transparent_hugepage/{name}");

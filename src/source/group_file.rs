@@ -4,16 +4,16 @@ use super::class::questions_of;
 use crate::kernel::mounts::Controller;
 use std::borrow::Cow;
 
-/// Why no capture has a file.
+/// Why no capture has a file that counts other processes.
 const OF_GROUPS: &str = "it counts processes outside the capture";
 
 questions_of! {
     /// Which directories of the hierarchy of memory cgroups are listed.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub enum CgroupQuery<'a> {
-        /// All of them.
+        /// All directories.
         All = "all" => machine(WhileDecoding, Cgroups),
-        /// The one with this path below the mount.
+        /// The directory with this path below the mount.
         At(path: &'a [u8]) = "at" => machine(WhileDecoding, Cgroups),
     }
 }
@@ -23,7 +23,7 @@ questions_of! {
 pub struct Cgroup {
     /// The inode of its directory.
     pub inode: u64,
-    /// Its path below the mount of the hierarchy.
+    /// The path of the group below the mount of the hierarchy.
     pub path: Vec<u8>,
 }
 
@@ -31,25 +31,26 @@ questions_of! {
     /// A file of a cgroup.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub enum GroupFile {
-        /// `cgroup.procs`: the processes in it, not those in groups below.
+        /// `cgroup.procs`: the processes in the group, without those of its descendants.
         Processes = "cgroup.procs" => machine(Never("it lists processes outside the capture"), Nothing),
-        /// `memory.current`: the bytes charged to it (cgroup v2).
+        /// `memory.current`: the bytes charged to the group (cgroup v2).
         Current = "memory.current" => machine(WhileDecoding, Nothing),
-        /// `memory.usage_in_bytes`: the same in cgroup v1.
+        /// `memory.usage_in_bytes`: the bytes charged to the group (cgroup v1).
         Usage = "memory.usage_in_bytes" => machine(WhileDecoding, Nothing),
-        /// `memory.stat`: these bytes by kind.
+        /// `memory.stat`: the charged bytes by kind.
         Stat = "memory.stat" => machine(WhileDecoding, Nothing),
         /// `memory.max`: the most that may be charged, or `max` (cgroup v2; the root has none).
         Max = "memory.max" => machine(WhileDecoding, Nothing),
-        /// `memory.limit_in_bytes`: the same in cgroup v1, where the largest number of whole pages is no limit.
+        /// `memory.limit_in_bytes`: the most that may be charged (cgroup v1). The largest number of whole pages means
+        /// no limit.
         Limit = "memory.limit_in_bytes" => machine(WhileDecoding, Nothing),
         /// `memory.peak`: the most that was charged (cgroup v2, since Linux 5.19).
         Peak = "memory.peak" => machine(Never(OF_GROUPS), Nothing),
-        /// `memory.max_usage_in_bytes`: the same in cgroup v1.
+        /// `memory.max_usage_in_bytes`: the most that was charged (cgroup v1).
         MaxUsage = "memory.max_usage_in_bytes" => machine(Never(OF_GROUPS), Nothing),
-        /// `memory.events`: with the processes killed (cgroup v2).
+        /// `memory.events`: contains the number of killed processes (cgroup v2).
         Events = "memory.events" => machine(Never(OF_GROUPS), Nothing),
-        /// `memory.oom_control`: the same in cgroup v1 (since Linux 4.13).
+        /// `memory.oom_control`: contains the number of killed processes (cgroup v1, since Linux 4.13).
         OomControl = "memory.oom_control" => machine(WhileDecoding, Nothing),
         /// `memory.kmem.usage_in_bytes`: memory of the kernel in cgroup v1.
         KernelUsage = "memory.kmem.usage_in_bytes" => machine(Never(OF_GROUPS), Nothing),
@@ -59,16 +60,16 @@ questions_of! {
         SwapCurrent = "memory.swap.current" => machine(WhileDecoding, Nothing),
         /// `memory.memsw.limit_in_bytes`: the most bytes in memory and in swap (cgroup v1).
         LimitWithSwap = "memory.memsw.limit_in_bytes" => machine(WhileDecoding, Nothing),
-        /// `memory.memsw.usage_in_bytes`: the bytes in both (cgroup v1).
+        /// `memory.memsw.usage_in_bytes`: the bytes in memory and in swap (cgroup v1).
         UsageWithSwap = "memory.memsw.usage_in_bytes" => machine(WhileDecoding, Nothing),
-        /// `hugetlb.SIZE.max`: the most bytes of the pool with pages of this size (cgroup v2). Those that are only
-        /// reserved have a limit of their own, which a fault does not look at.
+        /// `hugetlb.SIZE.max`: the most bytes of the pool with pages of this size (cgroup v2). Reserved pages have a
+        /// separate limit, which a fault does not check.
         PoolMax(bytes: u64) = "hugetlb.max" => machine(WhileDecoding, Nothing),
-        /// `hugetlb.SIZE.current`: the bytes in use (cgroup v2).
+        /// `hugetlb.SIZE.current`: the bytes of the pool in use (cgroup v2).
         PoolCurrent(bytes: u64) = "hugetlb.current" => machine(WhileDecoding, Nothing),
-        /// `hugetlb.SIZE.limit_in_bytes`: the limit in cgroup v1.
+        /// `hugetlb.SIZE.limit_in_bytes`: the most bytes of the pool (cgroup v1).
         PoolLimit(bytes: u64) = "hugetlb.limit_in_bytes" => machine(WhileDecoding, Nothing),
-        /// `hugetlb.SIZE.usage_in_bytes`: the use in cgroup v1.
+        /// `hugetlb.SIZE.usage_in_bytes`: the bytes of the pool in use (cgroup v1).
         PoolUsage(bytes: u64) = "hugetlb.usage_in_bytes" => machine(WhileDecoding, Nothing),
         /// `cgroup.type`: in cgroup v2 only the root of the hierarchy lacks it.
         Type(controller: Controller) = "cgroup.type" => machine(WhileDecoding, Nothing),
@@ -78,7 +79,7 @@ questions_of! {
 }
 
 impl GroupFile {
-    /// Its name in the directory of the group.
+    /// Returns the name of the file in the directory of a group.
     pub(crate) fn name(self) -> Cow<'static, str> {
         let of_pool = |bytes, name: &str| Cow::from(format!("hugetlb.{}.{name}", pool_size(bytes)));
         Cow::from(match self {
@@ -106,7 +107,7 @@ impl GroupFile {
         })
     }
 
-    /// The controller whose hierarchy has it.
+    /// Returns the controller whose hierarchy has the file.
     pub(crate) fn controller(self) -> Controller {
         match self {
             GroupFile::PoolMax(_) | GroupFile::PoolCurrent(_) | GroupFile::PoolLimit(_) | GroupFile::PoolUsage(_) => {
@@ -118,7 +119,7 @@ impl GroupFile {
     }
 }
 
-/// A size of pages in the names of files (`mem_fmt` in mm/hugetlb_cgroup.c).
+/// Returns a page size as in the names of files (`mem_fmt` in mm/hugetlb_cgroup.c).
 fn pool_size(bytes: u64) -> String {
     match bytes {
         bytes if bytes >= 1 << 30 => format!("{}GB", bytes >> 30),

@@ -1,14 +1,13 @@
-//! What a source reads: something that runs, an ELF core file, or a capture; and what each of these has.
+//! The origin of a source's answers: a running process, an ELF core file, or a capture; and the limits of each.
 
 use crate::access::{Error, MemoryLifetime, Result, parts_in_words};
 use crate::kernel::{AddressRange, Name, PageSize, VirtualAddress};
 use std::sync::Arc;
 
-/// What a source reads.
+/// The origin of a source's answers.
 #[derive(Clone)]
 pub enum Origin {
-    /// A process that runs, or its machine: the address space that the process has now; `None` if it never gets another
-    /// one.
+    /// A running process, or its machine: the current address space; `None` if the process never gets another one.
     Live(Option<Arc<dyn MemoryLifetime>>),
     /// An ELF core file.
     Core(Arc<CoreOrigin>),
@@ -16,42 +15,42 @@ pub enum Origin {
     Capture(Arc<CaptureOrigin>),
 }
 
-/// What is known of an ELF core file.
+/// The properties of an ELF core file.
 #[derive(Debug)]
 pub struct CoreOrigin {
     /// When it was written, in seconds since 1970.
     pub time: u64,
-    /// The only ranges that it has memory of: pages that were never written are in no segment. `None` if it has a page
-    /// map, which shows them.
+    /// The only ranges of memory in the file: pages that were never written are in no segment. `None` if the file has a
+    /// page map, which shows them.
     pub stored: Option<Vec<AddressRange>>,
 }
 
-/// What is known of a process of a capture.
+/// The properties of a process in a capture.
 #[derive(Debug)]
 pub struct CaptureOrigin {
     /// When the capture was begun and ended, in seconds since 1970.
     pub times: [u64; 2],
-    /// The size of the pages of its machine.
+    /// The page size of its machine.
     pub page: PageSize,
-    /// The only ranges whose entries were asked for; empty if all were.
+    /// The captured ranges of the page map; empty if all of it was captured.
     pub parts: Vec<AddressRange>,
-    /// Mapped pages whose entries were left out: the first of each run, and the one after the last.
+    /// Runs of mapped pages whose entries were left out: the first page, and the page after the last.
     pub left_out: Vec<(u64, u64)>,
-    /// Pages that changed during the capture: the first of each run, and how many.
+    /// Runs of pages that changed during the capture: the first page, and their number.
     pub changed: Vec<(u64, u64)>,
-    /// The parts of the file that are passed over.
+    /// The parts of the file that are skipped.
     pub passed_over: Arc<PassedOver>,
-    /// The processes of a family that it does not have, or has only in part.
+    /// The processes of a family that the capture does not have, or has only in part.
     pub missing: Arc<[MissingProcess]>,
 }
 
-/// The names of the parts of a capture that are passed over.
+/// The names of the skipped parts of a capture.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct PassedOver {
     /// Parts that this version of pmdb does not know.
     pub unknown: Vec<String>,
-    /// Fields of the index that it does not know.
+    /// Fields of the index that this version does not know.
     pub fields: Vec<String>,
     /// Parts with a damaged header. The index still locates them.
     pub damaged: Vec<String>,
@@ -61,26 +60,26 @@ pub struct PassedOver {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct MissingProcess {
-    /// Process id.
+    /// The process id.
     pub pid: u32,
-    /// Its short name; empty if it was never opened.
+    /// The name of the process; empty if it was never opened.
     pub name: Name,
-    /// What it did, as a verb: `ended`.
+    /// How the process ended, as a verb: `ended`.
     pub why: String,
-    /// Whether its pages are in the capture, and only later answers are not.
+    /// Whether the capture has its pages, and lacks only later answers.
     pub is_in_part: bool,
 }
 
 #[cfg(feature = "cli")]
 impl MissingProcess {
-    /// A process that is not in the capture at all.
+    /// Makes the entry of a process without any part in the capture.
     pub(crate) fn new(pid: u32, name: Name, why: impl Into<String>) -> Self {
         MissingProcess { pid, name, why: why.into(), is_in_part: false }
     }
 }
 
 impl Origin {
-    /// When it was begun and ended, in seconds since 1970, if it is a capture or a core.
+    /// Returns when the capture or the core was begun and ended, in seconds since 1970.
     pub fn times(&self) -> Option<[u64; 2]> {
         match self {
             Origin::Live(_) => None,
@@ -89,17 +88,19 @@ impl Origin {
         }
     }
 
-    /// Whether it is an ELF core file.
+    /// Returns whether the origin is an ELF core file.
     pub fn is_core(&self) -> bool {
         matches!(self, Origin::Core(_))
     }
 
-    /// Whether there is a page map. Without one memory can be read as it is: nothing runs, and no page is faulted in.
+    /// Returns whether there is a page map. Without one memory can be read directly: nothing runs, and no page is
+    /// faulted in.
     pub fn has_page_map(&self) -> bool {
         !matches!(self, Origin::Core(core) if core.stored.is_some())
     }
 
-    /// The only ranges that a capture has entries of, or a core without entries has memory of; empty if it has all.
+    /// Returns the only ranges of which a capture has entries, or a core without entries has memory; empty if it has
+    /// all.
     pub fn parts(&self) -> &[AddressRange] {
         match self {
             Origin::Live(_) => &[],
@@ -108,7 +109,7 @@ impl Origin {
         }
     }
 
-    /// The address space that the process has now; `None` if it never gets another one.
+    /// Returns the current address space; `None` if the process never gets another one.
     pub fn memory_lifetime(self) -> Option<Arc<dyn MemoryLifetime>> {
         match self {
             Origin::Live(memory) => memory,
@@ -116,7 +117,7 @@ impl Origin {
         }
     }
 
-    /// The parts of a capture that are passed over.
+    /// Returns the parts of a capture that are skipped.
     pub fn passed_over(&self) -> PassedOver {
         match self {
             Origin::Live(_) | Origin::Core(_) => PassedOver::default(),
@@ -124,7 +125,7 @@ impl Origin {
         }
     }
 
-    /// The processes of a captured family that the capture does not have, or has only in part.
+    /// Returns the processes of a captured family that the capture does not have, or has only in part.
     pub fn missing_processes(&self) -> &[MissingProcess] {
         match self {
             Origin::Live(_) | Origin::Core(_) => &[],
@@ -132,10 +133,10 @@ impl Origin {
         }
     }
 
-    /// Refuses the pages from page index `first` up to `end` if it lacks an entry of them.
+    /// Checks that the origin has the entries of the pages with index `first..end`.
     ///
     /// # Errors
-    /// There is no page map, or it was captured in part.
+    /// Fails if there is no page map, or an entry was left out.
     pub fn require_entries(&self, first: u64, end: u64) -> Result<()> {
         match self {
             Origin::Live(_) => Ok(()),
@@ -144,8 +145,8 @@ impl Origin {
         }
     }
 
-    /// Whether this page had another frame when the words of frames were read: what is known of the two does not belong
-    /// together.
+    /// Returns whether this page had another frame when the words of frames were read, so that its entry and the words
+    /// are of different frames.
     pub fn is_unsettled(&self, page: u64) -> bool {
         let Origin::Capture(capture) = self else {
             return false;
@@ -157,16 +158,16 @@ impl Origin {
 }
 
 impl CaptureOrigin {
-    /// The first of these pages whose entry was left out.
+    /// Returns the first of these pages whose entry was left out.
     pub fn first_left_out(&self, first: u64, end: u64) -> Option<u64> {
         let after = self.left_out.partition_point(|(_, last)| *last <= first);
         self.left_out.get(after).map(|(start, _)| first.max(*start)).filter(|page| *page < end)
     }
 
-    /// Refuses the pages from page index `first` up to `end` if an entry of them was left out.
+    /// Checks that no entry of the pages with index `first..end` was left out.
     ///
     /// # Errors
-    /// One was.
+    /// Fails if one was.
     pub fn require_entries(&self, first: u64, end: u64) -> Result<()> {
         let Some(page) = self.first_left_out(first, end) else {
             return Ok(());
@@ -180,7 +181,7 @@ impl CaptureOrigin {
     }
 }
 
-/// Only pmdb writes a page map into a core file.
+/// Returns the error for a core without a page map. Only pmdb writes one into a core file.
 pub(super) fn no_page_map<T>() -> Result<T> {
     let lacks = Error::not_in("this core", "states and frames of pages");
     Err(Error::not_available(format!("{lacks} (the kernel and gdb write no page map into core files)")))

@@ -1,4 +1,4 @@
-//! An ELF file of which memory has only some pages.
+//! An ELF file in memory, of which only some pages could be read.
 
 use crate::access::ReadAt;
 use crate::kernel::VirtualAddress;
@@ -7,16 +7,17 @@ use std::io;
 /// The pages of a mapped ELF file that could be read.
 #[derive(Debug)]
 pub struct PartialImage {
-    /// Bytes of a page.
+    /// The size of a page in bytes.
     page: u64,
     /// The pages in order; `None` for those that were not read.
     pages: Vec<Option<Vec<u8>>>,
-    /// Where the target has them.
+    /// The address of the image in the target.
     address: u64,
 }
 
 impl PartialImage {
-    /// An image at `start` of pages with `page` bytes each; `None` without its first page, which has the file header.
+    /// Makes an image at `start` of pages with `page` bytes each; `None` without its first page, which has the file
+    /// header.
     pub fn new(start: VirtualAddress, page: u64, pages: Vec<Option<Vec<u8>>>) -> Option<Self> {
         let has_header = pages.first().is_some_and(Option::is_some);
         has_header.then_some(PartialImage { page, pages, address: start.get() })
@@ -57,8 +58,8 @@ impl ReadAt for PartialImage {
     }
 }
 
-/// Clears the place and the number of section headers in bytes of an ELF file from `offset` on. They are not loaded,
-/// and without them the names of the file come from its dynamic segment, which is.
+/// Clears the fields for the place and the number of section headers in bytes of an ELF file from `offset` on. Section
+/// headers are not loaded into memory. Without the fields, the names come from the dynamic segment, which is loaded.
 pub(super) fn hide_section_headers(is_64: bool, offset: u64, bytes: &mut [u8]) {
     let fields = if is_64 { [40..48, 60..64] } else { [32..36, 48..52] };
     for at in fields.into_iter().flatten() {

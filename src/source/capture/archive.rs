@@ -1,5 +1,5 @@
-//! The file: a tar of regular files with relative names. Each is a sequence of gzip members, so that `zcat` prints it
-//! and a part of it can be read in place.
+//! The file of a capture: a tar of regular files with relative names. Each is a sequence of gzip members, so that
+//! `zcat` prints it, and a part of it can be read in place.
 
 use super::stored::{BLOCK, CompressedBlock, StoredText};
 use crate::access::{Error, ReadAt, Result};
@@ -15,25 +15,26 @@ use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The unit of a tar.
+/// The size of a tar record in bytes.
 const RECORD: usize = 512;
-/// The longest name that a header holds.
+/// The length of the longest name in a header.
 const LONGEST_NAME: usize = 100;
-/// Under this name are the members with answers about the machine.
+/// The directory of the members with answers about the machine.
 pub const MACHINE: &str = "machine";
-/// The name of the last member, which says where the index is.
+/// The name of the last member, which has the place of the index.
 const END: &str = "end";
-/// The name of the member before it.
+/// The name of the index, the last but one member.
 const INDEX: &str = "index.json.gz";
-/// The name of the first member, which is the head of the file.
+/// The name of the first member, the head of the file.
 const FIRST: &str = "capture";
-/// What that member and the last one begin with. The version of the format follows.
+/// The first words of the head and of the end, before the version of the format.
 const MAGIC: &str = "pmdb capture ";
-/// The version that is written, and the only one that is read.
+/// The version of the format that is written, and the only one that is read.
 const VERSION: &str = "2";
-/// The commit of pmdb that reads format 1, which was in no release.
+/// The commit of pmdb that reads format 1, which no release had.
 const READS_FORMAT_1: &str = "5ec26212";
-/// How compressed files begin, and what expands them. systemd-coredump keeps core files as zstd, lz4 or xz.
+/// The first bytes of compressed files, and the program that expands each. systemd-coredump keeps core files as zstd,
+/// lz4 or xz.
 const COMPRESSED: [(&[u8], &str); 8] = [
     (b"\x1f\x8b", "gunzip"),
     (b"\x28\xb5\x2f\xfd", "zstd -d"),
@@ -44,31 +45,31 @@ const COMPRESSED: [(&[u8], &str); 8] = [
     (b"LZIP", "lzip -d"),
     (b"PK\x03\x04", "unzip"),
 ];
-/// Larger indexes are not read.
+/// The most bytes of an index. Larger ones are not read.
 const LARGEST_INDEX: u64 = 64 << 20;
-/// A text that is held as a whole has at most so many bytes for each of the file, and an index for each compressed
-/// one. Of a process with 60,000 mappings an index has 32 if none could be examined, and the text of smaps 17.
-/// Reading a text takes 13 times its length and an index six times, so that a small file takes no more than 256 MiB.
+/// The most bytes of an expanded text for each byte of the file, and of an index for each compressed byte. In an index
+/// of a process with 60,000 mappings, none of which could be examined, the ratio is 32, and in the text of its smaps
+/// 17. Reading a text needs 13 times its length and an index six times, so that a small file needs at most 256 MiB.
 const MOST_EXPANDED: u64 = 16;
 const MOST_EXPANDED_INDEX: u64 = 32;
-/// The same of what is beyond a megabyte.
+/// The most expanded bytes for each compressed byte after the first mebibyte.
 const MOST_EXPANDED_LATER: u64 = 64;
-/// Short texts may be all alike.
+/// The length of a short text, which may be uniform and has no limit.
 const SHORT: u64 = 1 << 20;
 
-/// Where a capture is written to.
+/// The output of a capture.
 pub type ArchiveWriter = Box<dyn Write + Send>;
 
-/// What the head of a capture says of its machine.
+/// The facts about the machine in the head of a capture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Head {
-    /// The size of its pages.
+    /// The page size of the machine.
     pub page: PageSize,
-    /// Whether the least significant byte of a word comes first in its memory.
+    /// Whether the machine is little-endian.
     pub is_little: bool,
 }
 
-/// How the lines of the head begin.
+/// The first words of the lines in the head.
 const PAGE: &str = "page-bytes ";
 const ORDER: &str = "byte-order ";
 const ORDERS: [&str; 2] = ["big", "little"];
@@ -83,7 +84,7 @@ impl Head {
         )
     }
 
-    /// The head in the first member, whose version is known. Lines that are not known are passed over.
+    /// Parses the head in the first member, whose version is known. Unknown lines are skipped.
     fn read(text: &str) -> Result<Self> {
         let field = |begins: &str| text.lines().find_map(|line| line.strip_prefix(begins));
         let bytes = field(PAGE).and_then(|bytes| bytes.parse().ok());
@@ -102,12 +103,12 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Writes to `out`. `time` is that of all its members, in seconds since 1970.
+    /// Makes an archive that is written to `out`. `time` is that of all its members, in seconds since 1970.
     pub fn new(out: ArchiveWriter, time: u64, head: Head) -> Self {
         Archive { out, at: 0, time, head }
     }
 
-    /// Adds a member.
+    /// Adds a member with a text.
     pub(super) fn text(&mut self, name: &str, bytes: &[u8]) -> Result<StoredText> {
         let mut packed = Vec::new();
         let mut blocks = Vec::new();
@@ -122,7 +123,8 @@ impl Archive {
         Ok(StoredText::Blocks(blocks.into_iter().map(block).collect()))
     }
 
-    /// Adds a member of blocks that are compressed already: their lengths before and after. Returns where they are.
+    /// Adds a member of compressed blocks. `lengths` are those of each block before and after compression. Returns the
+    /// places of the blocks.
     pub(super) fn blocks(&mut self, name: &str, packed: &[u8], lengths: &[(u32, u32)]) -> Result<Vec<CompressedBlock>> {
         let mut offset = self.member(name, packed)?;
         let block = |&(length, packed): &(u32, u32)| {
@@ -133,7 +135,7 @@ impl Archive {
         Ok(lengths.iter().map(block).collect())
     }
 
-    /// Adds the index and the end. Returns the length of the file.
+    /// Adds the index and the end. Returns the length of the file in bytes.
     pub(super) fn finish(mut self, index: &[u8]) -> Result<u64> {
         let packed = pack(index, Vec::new()).map_err(io_error)?;
         let at = self.member(INDEX, &packed)?;
@@ -144,7 +146,7 @@ impl Archive {
         Ok(self.at + end.len() as u64)
     }
 
-    /// Adds a member as it is, and returns where its bytes begin. The first one says what the file is.
+    /// Adds a member, and returns the offset of its bytes. The head precedes the first one.
     fn member(&mut self, name: &str, bytes: &[u8]) -> Result<u64> {
         if self.at == 0 {
             self.put(FIRST, self.head.text().as_bytes())?;
@@ -166,30 +168,30 @@ fn io_error(error: io::Error) -> Error {
     Error::io("writing the capture", Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
-/// Appends one gzip member.
+/// Appends one gzip member to `into`.
 pub(super) fn pack(bytes: &[u8], into: Vec<u8>) -> io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(into, Compression::fast());
     encoder.write_all(bytes)?;
     encoder.finish()
 }
 
-/// Where a header has its sum.
+/// The place of the checksum in a header.
 const SUM: Range<usize> = 148..156;
 
-/// The sum of a header, computed with spaces in place of the checksum.
+/// Computes the checksum of a header, with spaces in its place.
 fn sum_of(header: &[u8; RECORD]) -> u32 {
     let byte = |(at, byte)| u32::from(if SUM.contains(&at) { b' ' } else { byte });
     header.iter().copied().enumerate().map(byte).sum()
 }
 
-/// A member of the file, by its header.
+/// A member of the archive, by its header.
 struct Member {
     name: String,
-    /// Whether the checksum is right.
+    /// Whether the checksum of the header is right.
     is_whole: bool,
 }
 
-/// A header of a regular file (POSIX ustar).
+/// Makes a header of a regular file (POSIX ustar).
 fn header(name: &str, size: usize, time: u64) -> [u8; RECORD] {
     let mut header = [0; RECORD];
     let mut put = |at: usize, text: &str| {
@@ -209,16 +211,16 @@ fn header(name: &str, size: usize, time: u64) -> [u8; RECORD] {
     header
 }
 
-/// A capture that is read.
+/// A capture that is open for reading.
 pub(super) struct ArchiveReader {
     file: Box<dyn ReadAt>,
     length: u64,
-    /// The block of a text that was read last: texts are read in small parts.
+    /// The last block of a text that was read, because texts are read in small parts.
     last: Mutex<Option<(CompressedBlock, Arc<Vec<u8>>)>>,
 }
 
 impl ArchiveReader {
-    /// Opens a capture, and returns its head and the bytes of its index. The version decides before all else.
+    /// Opens a capture, and returns its head and the bytes of its index. The version is checked first.
     pub(super) fn open(file: Box<dyn ReadAt>) -> Result<(ArchiveReader, Head, Vec<u8>)> {
         let length = file.len();
         let contents = ArchiveReader { file, length, last: Mutex::default() };
@@ -237,8 +239,8 @@ impl ArchiveReader {
         Ok((contents, head, index))
     }
 
-    /// The last record that is not empty. Two empty ones end an archive, and tools add more. Without these two it is
-    /// empty.
+    /// Returns the last record that is not empty. Two empty records end an archive, and tools add more. The result is
+    /// empty if these two are missing.
     fn last_record(&self) -> Result<[u8; RECORD]> {
         const MOST: usize = 1 << 16;
         let start = self.length.saturating_sub(MOST as u64).next_multiple_of(RECORD as u64);
@@ -252,7 +254,7 @@ impl ArchiveReader {
         Ok(last.copied().unwrap_or([0; RECORD]))
     }
 
-    /// What the first member says.
+    /// Parses the head in the first member.
     fn head(&self) -> Result<Head> {
         let mut start = [0; 2 * RECORD];
         self.file.read_up_to(0, &mut start).map_err(unreadable)?;
@@ -281,14 +283,14 @@ impl ArchiveReader {
         }
     }
 
-    /// The end is missing.
+    /// Returns the error that the end of the file is missing.
     fn cut_short(&self) -> Error {
         let whole = self.members().iter().filter(|member| member.is_whole).count();
         let what = format!("its last bytes are missing ({whole} members are whole; tar and zcat show them)");
         Error::not_available(format!("this capture is cut short: {what}"))
     }
 
-    /// The members that this version does not know, which nothing reads, and those with a damaged header.
+    /// Returns the members that this version does not know and does not read, and those with a damaged header.
     pub(super) fn passed_over(&self) -> PassedOver {
         let is_known = |name: &str| {
             let top = name.split('/').next().unwrap_or_default();
@@ -301,7 +303,7 @@ impl ArchiveReader {
         PassedOver { unknown, damaged: names(damaged).collect(), ..PassedOver::default() }
     }
 
-    /// The names of the whole members at the beginning of the file: no more than a few are looked at.
+    /// Returns the members at the beginning of the file, up to a limit.
     fn members(&self) -> Vec<Member> {
         const MOST: usize = 10_000;
         let mut members = Vec::new();
@@ -313,18 +315,18 @@ impl ArchiveReader {
                 let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
                 std::str::from_utf8(bytes.get(..end).unwrap_or_default()).unwrap_or_default().to_owned()
             };
-            // Empty records are the end of the archive.
+            // Empty records end the archive.
             if header.iter().all(|&byte| byte == 0) {
                 break;
             }
             let name = text(0..LONGEST_NAME).chars().filter(|c| c.is_ascii_graphic()).collect();
             let is_whole = u32::from_str_radix(text(SUM).trim(), 8) == Ok(sum_of(&header));
             let size = u64::from_str_radix(&text(124..136), 8).ok().filter(|_| text(257..262) == "ustar");
-            // Of 12 digits in base 8: no sum is too large.
+            // The size has 12 octal digits, so that no sum overflows.
             let end = size.map(|size| at + RECORD as u64 + size.next_multiple_of(RECORD as u64));
             let end = end.filter(|&end| end <= self.length);
             members.push(Member { name, is_whole: is_whole && end.is_some() });
-            // Where the next one begins is not known then.
+            // Without a size the next member cannot be found.
             let Some(end) = end else {
                 break;
             };
@@ -333,18 +335,18 @@ impl ArchiveReader {
         members
     }
 
-    /// The bytes of a block; `None` if it is damaged.
+    /// Expands a block; `None` if it is damaged.
     pub(super) fn block(&self, block: CompressedBlock) -> Option<Vec<u8>> {
         (block.length as usize <= BLOCK).then_some(())?;
         self.part(block.offset, block.packed.into(), block.length.into())
     }
 
-    /// The bytes of the longest text that is held as a whole.
+    /// Returns the most bytes of a text that is held in memory as a whole.
     pub(super) fn longest_text(&self) -> u64 {
         most_expanded(self.length, MOST_EXPANDED)
     }
 
-    /// The bytes of a text.
+    /// Returns the bytes of a text.
     pub(super) fn text(&self, stored: &StoredText) -> Result<Vec<u8>> {
         let blocks = match stored {
             StoredText::Short(text) => return Ok(text.0.clone()),
@@ -362,7 +364,8 @@ impl ArchiveReader {
         Ok(text)
     }
 
-    /// Copies bytes of a text from an offset on, at most to the end of a block. 0: it ends there.
+    /// Copies bytes of a text from an offset on, at most to the end of a block. Returns their number; 0 is the end of
+    /// the text.
     pub(super) fn read_text(&self, stored: &StoredText, offset: u64, into: &mut [u8]) -> Result<usize> {
         let blocks = match stored {
             StoredText::Short(text) => {
@@ -371,7 +374,7 @@ impl ArchiveReader {
             }
             StoredText::Blocks(blocks) => blocks,
         };
-        // All but the last have the same length.
+        // All blocks but the last have the same length.
         let index = usize::try_from(offset / BLOCK as u64).unwrap_or(usize::MAX);
         let Some(&block) = blocks.get(index) else {
             return Ok(0);
@@ -393,7 +396,7 @@ impl ArchiveReader {
         Ok(length)
     }
 
-    /// Decompresses exactly `size` bytes from `packed` at `offset`.
+    /// Expands exactly `size` bytes from the `packed` bytes at `offset`.
     fn part(&self, offset: u64, packed: u64, size: u64) -> Option<Vec<u8>> {
         (offset.checked_add(packed)? <= self.length).then_some(())?;
         let mut bytes = memory::zeroed(packed).ok()?;
@@ -401,19 +404,20 @@ impl ArchiveReader {
         let mut whole = memory::zeroed(size).ok()?;
         let mut decoder = GzDecoder::new(&bytes[..]);
         decoder.read_exact(&mut whole).ok()?;
-        // The checksum is looked at with the end.
+        // The decoder checks the checksum at the end.
         (decoder.read(&mut [0]).ok()? == 0).then_some(whole)
     }
 }
 
-/// The most bytes that so many compressed ones stand for in a sound capture, of a small one so many for each.
+/// Returns the most bytes to which `packed` compressed bytes expand in a sound capture, with the ratio `of_small` for a
+/// small file.
 fn most_expanded(packed: u64, of_small: u64) -> u64 {
     let small = packed.min(SHORT);
     let later = (packed - small).saturating_mul(MOST_EXPANDED_LATER);
     small.saturating_mul(of_small).saturating_add(later).saturating_add(SHORT)
 }
 
-/// Whether an index may have so many bytes, and so many compressed.
+/// Returns whether an index may have `size` bytes, and `packed` compressed ones.
 pub(super) fn is_index_length(size: u64, packed: u64) -> bool {
     size.max(packed) <= LARGEST_INDEX && size <= most_expanded(packed, MOST_EXPANDED_INDEX)
 }
@@ -422,7 +426,7 @@ fn unreadable(error: io::Error) -> Error {
     Error::io("reading the capture", Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
-/// A part of a capture that cannot be read.
+/// Returns the error that a part of a capture cannot be read.
 pub(super) fn damaged(what: &str) -> Error {
     Error::not_available(format!("this capture is damaged: {what} cannot be read"))
 }

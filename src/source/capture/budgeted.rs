@@ -1,21 +1,21 @@
-//! JSON of strangers: what is made of it takes memory out of a budget before it is allocated.
+//! Reads untrusted JSON: memory for each value is charged to a budget before it is allocated.
 //!
-//! A list of `{}` is three bytes an element, and each can become a structure of a kilobyte. So each element of a list
-//! and each entry of a map counts with the size of its type before it is kept. The structures themselves know nothing
-//! of it.
+//! An element `{}` of a list has three bytes, and may become a structure of a kilobyte. So each element of a list and
+//! each entry of a map is charged with the size of its type before it is kept. The types themselves need no code for
+//! this.
 
 use crate::budget::{Budget, OutOfBudget};
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, EnumAccess, MapAccess, SeqAccess, VariantAccess, Visitor};
 use std::collections::BTreeSet;
 use std::fmt::{self, Formatter};
 
-/// A list grows to twice its size while it is filled, and a node of a map has empty places.
+/// Factor for growth: a list doubles its capacity while it is filled, and a node of a map has empty slots.
 const GROWTH: u64 = 2;
 
-/// Reads a value out of JSON, and the names of fields that are passed over.
+/// Reads a value from JSON, and the names of fields that are skipped.
 ///
 /// # Errors
-/// [`OutOfBudget`] if it takes more memory or time; nothing if it is damaged.
+/// Fails with [`OutOfBudget`] if the value needs more memory or time. Returns no value if the JSON is damaged.
 pub(super) fn read<'de, T: Deserialize<'de>>(
     json: &'de [u8],
     budget: &mut Budget,
@@ -34,18 +34,18 @@ pub(super) fn read<'de, T: Deserialize<'de>>(
 struct Spent<'b> {
     budget: &'b mut Budget,
     over: &'b mut Option<OutOfBudget>,
-    /// The beginning of the name of the last field.
+    /// The first bytes of the name of the last field.
     field: String,
-    /// The names of fields that nothing reads: no more than a few.
+    /// The names of unknown fields, up to a limit.
     passed_over: &'b mut BTreeSet<String>,
 }
 
-/// The longest name of a field that is kept, and the most names.
+/// The longest name of a field that is kept, in bytes, and the most names.
 const LONGEST_FIELD: usize = 40;
 const MOST_FIELDS: usize = 20;
 
 impl Spent<'_> {
-    /// Takes memory for one value of this type, and `more` bytes.
+    /// Charges memory for one value of this type, and `more` bytes.
     fn hold<T, E: serde::de::Error>(&mut self, more: usize) -> Result<(), E> {
         let bytes = (size_of::<T>() as u64).saturating_mul(GROWTH).saturating_add(more as u64);
         self.budget.go_on().and_then(|()| self.budget.hold(bytes)).map_err(|over| {
@@ -55,13 +55,13 @@ impl Spent<'_> {
     }
 }
 
-/// A deserializer, a visitor, a seed or an access of serde, and the budget of what comes out of it.
+/// A deserializer, visitor, seed or access of serde, with the budget of its values.
 struct Budgeted<'s, 'b, I> {
     inner: I,
     spent: &'s mut Spent<'b>,
 }
 
-/// The same for the parts of a structure: their place is in it, and counted with it.
+/// A [`Budgeted`] for the fields of a structure, which are stored in it and charged with it.
 struct InPlace<'s, 'b, I>(Budgeted<'s, 'b, I>);
 
 macro_rules! forward {
@@ -110,12 +110,12 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Budgeted<'_, '_, D> {
         deserialize_enum(name: &'static str, variants: &'static [&'static str]) with counted;
     }
 
-    /// The name of a field or of a variant.
+    /// Reads the name of a field or of a variant.
     fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
         self.inner.deserialize_identifier(Named { inner: visitor, field: &mut self.spent.field })
     }
 
-    /// The value of a field that is not known.
+    /// Skips the value of an unknown field, and keeps its name.
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
         if self.spent.passed_over.len() < MOST_FIELDS {
             self.spent.passed_over.insert(std::mem::take(&mut self.spent.field));
@@ -124,7 +124,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Budgeted<'_, '_, D> {
     }
 }
 
-/// The visitor of a name, and where the name is kept.
+/// The visitor of a name, and the place in which the name is kept.
 struct Named<'s, V> {
     inner: V,
     field: &'s mut String,
@@ -237,7 +237,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Budgeted<'_, '_, A> {
 
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, inner: S) -> Result<Option<S::Value>, A::Error> {
         let element = self.inner.next_element_seed(Budgeted { inner, spent: self.spent })?;
-        // What the element itself holds has its own count. The list does not have it yet.
+        // This charges the place of the element in the list. The contents of the element are charged separately.
         element.map(|element| self.spent.hold::<S::Value, A::Error>(0).map(|()| element)).transpose()
     }
 }

@@ -1,11 +1,11 @@
-//! Bytes in the index, which is JSON: those that are no ASCII text, and `%`, are percent-encoded.
+//! Bytes in the index, which is JSON: `%` and bytes that are not ASCII text are percent-encoded.
 
 use crate::source::class::percent_encode;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 use std::fmt::{self, Formatter};
 
-/// Bytes written to the index, some of them percent-encoded.
+/// Bytes that are percent-encoded in the index, if necessary.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EncodedBytes(pub Vec<u8>);
 
@@ -33,7 +33,7 @@ fn decoded(text: &str) -> Option<Vec<u8>> {
 }
 
 impl EncodedBytes {
-    /// The bytes that this text stands for.
+    /// Decodes percent-encoded bytes.
     pub(super) fn decoded<E: de::Error>(text: &str) -> Result<Self, E> {
         decoded(text).map(EncodedBytes).ok_or_else(|| E::custom("no percent-encoded bytes"))
     }

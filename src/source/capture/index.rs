@@ -1,4 +1,4 @@
-//! The index: the answers that are short, and where the long ones are.
+//! The index of a capture: the short answers, and the places of the long ones.
 
 use super::encoded::EncodedBytes;
 use super::stored::{CompressedBlock, StoredText};
@@ -17,7 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt::{self, Formatter};
 
-/// The name of a field.
+/// The name of a field of the index.
 struct FieldName(String);
 
 impl<'de> Deserialize<'de> for FieldName {
@@ -40,11 +40,11 @@ impl Visitor<'_> for FieldName {
 
 macro_rules! capture_index {
     ($($(#[doc = $about:literal])* $field:ident: $type:ty,)*) => {
-        /// All of a capture but its long texts and its words.
+        /// The contents of a capture, except long texts and words.
         #[derive(Default)]
         pub struct CaptureIndex {
             $($(#[doc = $about])* pub $field: $type,)*
-            /// The words of its frames: fields of their own.
+            /// The words of frames, in separate fields of the index.
             pub frames: FrameWords,
         }
 
@@ -91,38 +91,39 @@ impl<'de> Deserialize<'de> for CaptureIndex {
 }
 
 capture_index! {
-    /// When it was begun and ended, in seconds since 1970.
+    /// When the capture was begun and ended, in seconds since 1970.
     times: [u64; 2],
-    /// What the machine was asked.
+    /// The answers about the machine.
     machine: Answers,
-    /// The processes: the first is the one that was captured.
+    /// The processes: the file opens on the first.
     processes: Vec<ProcessAnswers>,
-    /// How many of the first of them were captured as a family; 0 if one process was asked for.
+    /// The number of processes, from the first on, that were captured as a family; 0 if one process was captured.
     family: usize,
-    /// Processes of the family that are not among them, or have ended before all was asked.
+    /// Processes of the family that are not in `processes`, or that ended before all their answers were kept.
     missing: Vec<OneMissing>,
-    /// Whether the other words of frames have one for each of the flags and are indexed by these, not by frames.
+    /// Whether map counts and cgroups have one word for each word of the flags, and are indexed by these words, not by
+    /// frames.
     by_flags: bool,
 }
 
-/// The words of frames in each file: fields of the index under what the words are called.
+/// The words of frames of each file. Their fields in the index have the names of the words.
 #[derive(Default)]
 pub struct FrameWords([WordIndex; WordFile::OF_FRAMES.len()]);
 
 impl FrameWords {
-    /// Those of one file, which has words of frames.
+    /// Returns the words of one file, if it is a file with words of frames.
     pub fn of(&self, file: WordFile) -> Option<&WordIndex> {
         self.0.get(place_of(file)?)
     }
 
-    /// Keeps those of one file.
+    /// Sets the words of one file.
     pub fn keep(&mut self, file: WordFile, words: WordIndex) {
         if let Some(place) = place_of(file).and_then(|place| self.0.get_mut(place)) {
             *place = words;
         }
     }
 
-    /// Those of each file.
+    /// Returns the words of each file.
     pub fn all(&self) -> impl Iterator<Item = (WordFile, &WordIndex)> {
         WordFile::OF_FRAMES.into_iter().zip(&self.0)
     }
@@ -132,7 +133,7 @@ fn place_of(file: WordFile) -> Option<usize> {
     WordFile::OF_FRAMES.iter().position(|one| *one == file)
 }
 
-/// Answers by the written keys of their questions.
+/// Answers, by the written keys of their questions.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Answers {
@@ -143,11 +144,11 @@ pub struct Answers {
     rights: BTreeMap<String, CapturedRights>,
     lists: BTreeMap<String, Vec<OneListed>>,
     files: BTreeMap<String, Option<FileParts>>,
-    /// Why there was no answer.
+    /// The errors of questions without an answer.
     failures: BTreeMap<String, RecordedFailure>,
 }
 
-/// What an answer is kept as.
+/// The form in which an answer is kept.
 pub(super) trait Stored: Sized {
     fn all(answers: &Answers) -> &BTreeMap<String, Self>;
     fn all_mut(answers: &mut Answers) -> &mut BTreeMap<String, Self>;
@@ -177,16 +178,16 @@ stored! {
     Option<FileParts>: files,
 }
 
-/// The key under which a failure to open the memory of the process is kept.
+/// The key of a failure to open the memory of the process.
 pub(super) const MEMORY: &str = "memory";
 
 impl Answers {
-    /// Whether there is an answer that is no failure.
+    /// Returns whether there is an answer, and not a failure.
     pub(super) fn has<T: Stored>(&self, key: &str) -> bool {
         T::all(self).contains_key(key)
     }
 
-    /// Keeps an answer; the first one stays, unless it was a failure.
+    /// Keeps an answer. The first one remains, unless it was a failure.
     pub(super) fn put<T: Stored>(&mut self, key: String, answer: std::result::Result<T, &Error>) {
         match answer {
             _ if self.has::<T>(&key) => {}
@@ -200,7 +201,7 @@ impl Answers {
         }
     }
 
-    /// Whether there is an answer, or a failure.
+    /// Returns whether there is an answer or a failure.
     pub(super) fn is_asked(&self, key: &str) -> bool {
         fn has<T: Stored>(answers: &Answers, key: &str) -> bool {
             answers.has::<T>(key)
@@ -216,7 +217,7 @@ impl Answers {
         self.failures.contains_key(key) || kinds.into_iter().any(|has| has(self, key))
     }
 
-    /// The answer that was given.
+    /// Returns the answer or the failure.
     pub(super) fn get<T: Stored>(&self, key: &str) -> Option<Result<&T>> {
         match T::all(self).get(key) {
             Some(answer) => Some(Ok(answer)),
@@ -224,32 +225,33 @@ impl Answers {
         }
     }
 
-    /// Why there was no answer.
+    /// Returns the failure of a question.
     pub(super) fn failure(&self, key: &str) -> Option<&RecordedFailure> {
         self.failures.get(key)
     }
 
-    /// Keeps why there was none.
+    /// Keeps the failure of a question.
     pub(super) fn fail(&mut self, key: &str, error: &Error) {
         self.failures.insert(key.to_owned(), RecordedFailure::of(error));
     }
 
-    /// How many texts it has.
+    /// Returns the number of texts.
     pub(super) fn texts(&self) -> usize {
         self.texts.len()
     }
 
-    /// A file of which parts are kept.
+    /// Returns a file of which parts are kept.
     pub(super) fn file_mut(&mut self, key: &str) -> Option<&mut FileParts> {
         self.files.get_mut(key)?.as_mut()
     }
 
-    /// All texts that it names.
+    /// Returns all texts.
     fn stored_texts(&self) -> impl Iterator<Item = &StoredText> {
         self.texts.values().chain(self.files.values().flatten().flat_map(|file| file.parts.values()))
     }
 
-    /// Whether all that is in it has the form that a capture has: runs are whole pages of what was asked for, in order.
+    /// Returns whether all answers have the form that pmdb writes: runs of whole pages inside the requested range, in
+    /// order.
     pub(super) fn is_sound(&self, page: u64, longest: u64) -> bool {
         let are_sound = |(key, runs): (&String, &Vec<StoredRun>)| {
             let Some((first, end)) = part_of_key(key) else {
@@ -265,24 +267,24 @@ impl Answers {
     }
 }
 
-/// The part of a file that a key ends in.
+/// Parses the part of a file at the end of a key.
 fn part_of_key(key: &str) -> Option<(u64, u64)> {
     let (first, end) = key.rsplit(' ').next()?.split_once('-')?;
     Some((u64::from_str_radix(first, 16).ok()?, u64::from_str_radix(end, 16).ok()?))
 }
 
-/// A process that is missing, or of which answers are.
+/// A process that is missing from the capture, or of which answers are.
 #[derive(Serialize, Deserialize)]
 pub struct OneMissing {
     pub(super) pid: u32,
     name: EncodedBytes,
-    /// What it did, as a verb.
+    /// How the process ended, as a verb.
     pub(super) why: String,
     in_part: bool,
 }
 
 impl OneMissing {
-    /// As it is kept.
+    /// Converts it to the form in the index.
     pub fn of(one: &MissingProcess) -> Self {
         let MissingProcess { pid, name, why, is_in_part } = one;
         OneMissing { pid: *pid, name: EncodedBytes(name.as_bytes().to_vec()), why: why.clone(), in_part: *is_in_part }
@@ -294,51 +296,51 @@ impl OneMissing {
     }
 }
 
-/// What one process was asked.
+/// The answers about one process.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProcessAnswers {
     pub(super) pid: u32,
     pub(super) start_time: u64,
     pub(super) name: EncodedBytes,
-    /// Of a family: the place of its address space in the order that the kernel has of them. Those that share one have
-    /// the same place.
+    /// For a family: the position of its address space in the kernel's order. Processes that share one have the same
+    /// position.
     pub(super) space: Option<u64>,
-    /// `/proc/PID/maps`
+    /// The text of `/proc/PID/maps`.
     pub(super) maps: StoredText,
-    /// Its page map.
+    /// The page map of the process.
     pub page_map: WordIndex,
-    /// Its heap: the sizes of chunks, if they were asked for.
+    /// The sizes of chunks in its heap, if they were captured.
     pub(super) heap: WordIndex,
-    /// The only ranges that were asked for, from and to; empty if all was.
+    /// The captured ranges, as start and end addresses; empty if everything was captured.
     pub(super) parts: Vec<(u64, u64)>,
-    /// Mapped pages whose entries were left out: the first of each run, and the one after the last.
+    /// Runs of mapped pages whose entries were left out: the first page, and the page after the last.
     pub(super) left_out: Vec<(u64, u64)>,
-    /// Pages that changed during the capture: the first of each run, and how many.
+    /// Runs of pages that changed during the capture: the first page, and their number.
     pub(super) changed: Vec<(u64, u64)>,
-    /// The categories that the scan of its kernel knows; 0 if there is none.
+    /// The categories of the kernel's scan; 0 if there is no scan.
     pub(super) scannable: u64,
-    /// Populated stretches, as a scan gave them: the start, the end and the categories of each.
+    /// Populated runs as a scan returned them: start, end and categories of each.
     pub(super) populated: StoredText,
-    /// Where a scan without conditions began, and what it found: regions that scans pass over.
+    /// The starts of scans without conditions, and their results, which show the regions that scans skip.
     pub(super) looks: BTreeMap<u64, (usize, u64)>,
-    /// Memory that the decoders needed: the vdso.
+    /// Memory that the decoders needed, such as the vdso.
     pub(super) memory: BTreeMap<u64, StoredText>,
     /// The other answers.
     pub(super) answers: Answers,
 }
 
-/// Where the words of a file are.
+/// The places of the words of a file.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WordIndex {
-    /// Why there are none.
+    /// The error, if the file could not be read.
     pub(super) failure: Option<RecordedFailure>,
     /// The number of words that the file had.
     pub(super) end: u64,
-    /// The first and the last word of each block.
+    /// The first and last index and the place of each block.
     pub(super) blocks: Vec<(u64, u64, CompressedBlock)>,
-    /// Of the flags of frames: for each block, the number of words that the blocks before it describe.
+    /// For the flags of frames: the number of words that the blocks before each block describe.
     pub(super) before: Vec<u64>,
 }
 
@@ -351,17 +353,17 @@ pub(super) struct FileParts {
 }
 
 impl FileParts {
-    /// Of a file of this length and fingerprint, of which nothing was read yet.
+    /// Makes an entry for a file of this length and fingerprint, without parts.
     pub(super) fn new(length: u64, fingerprint: [u64; 4]) -> Self {
         FileParts { length, fingerprint, parts: BTreeMap::new() }
     }
 }
 
-/// A run of backing content: where it begins and ends in the file, and what it is.
+/// A run of backing content: its first and last offset in the file, and the content.
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredRun(u64, u64, StoredContent);
 
-/// What the object behind a mapping has for the pages of a run.
+/// The object's content for the pages of a run.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum StoredContent {
@@ -403,7 +405,7 @@ impl StoredRun {
         runs.iter().map(run).collect()
     }
 
-    /// Those of the pages of `range`, which lies in `region`.
+    /// Returns the runs in `range`, a part of `region`.
     pub(super) fn within(runs: &[Self], region: &Region, range: AddressRange) -> Vec<BackingRun> {
         let run = |StoredRun(first, end, content): &StoredRun| {
             let start = region.range.start().checked_add(first.checked_sub(region.offset)?)?;
@@ -414,7 +416,7 @@ impl StoredRun {
     }
 }
 
-/// A process or thread of a listing.
+/// A process or thread in a list.
 #[derive(Serialize, Deserialize)]
 pub(super) struct OneListed {
     pid: u32,
@@ -426,7 +428,7 @@ pub(super) struct OneListed {
 /// A directory of the hierarchy of cgroups: its inode and path.
 pub(super) type OneGroup = (u64, EncodedBytes);
 
-/// What the capturing pmdb might read.
+/// The rights of the pmdb that wrote the capture.
 #[derive(Serialize, Deserialize)]
 pub(super) struct CapturedRights {
     findings: Vec<(String, Option<bool>, String, Option<String>)>,
@@ -435,7 +437,7 @@ pub(super) struct CapturedRights {
     in_first_user_namespace: Option<bool>,
 }
 
-/// Why there was no answer.
+/// The error of a question without an answer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum RecordedFailure {
@@ -498,23 +500,23 @@ pub(super) fn group((inode, path): &OneGroup) -> Cgroup {
     Cgroup { inode: *inode, path: path.0.clone() }
 }
 
-/// Whether each of them has an end, and none begins before the end of the one before.
+/// Returns whether each run has an end, and none begins before the end of the run before it.
 fn are_runs(mut runs: impl Iterator<Item = (u64, u64)>) -> bool {
     let mut before = 0;
     runs.all(|(start, end)| std::mem::replace(&mut before, end) <= start && start < end)
 }
 
-/// Names that older captures have for features.
+/// The names of features in older captures.
 const OLDER_NAMES: [(&str, Feature); 3] =
     [("scan", Feature::Scan), ("scan_write_tracked", Feature::ScanWriteTracked), ("maps_query", Feature::MapsQuery)];
 
-/// The feature of this name.
+/// Returns the feature with this name.
 fn feature(name: &str) -> Option<Feature> {
     let older = || OLDER_NAMES.iter().find(|(one, _)| *one == name).map(|(_, feature)| *feature);
     Feature::from_word(name).or_else(older)
 }
 
-/// The rights that are known by name.
+/// The names of rights that are known.
 const RIGHTS: [&str; 4] = ["CAP_SYS_ADMIN", "CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH", "CAP_CHECKPOINT_RESTORE"];
 
 impl CapturedRights {
@@ -551,14 +553,14 @@ impl CapturedRights {
 }
 
 impl List {
-    /// How it is written.
+    /// Returns the written key of the list.
     pub(super) fn key(self) -> String {
         let mut key = "list ".to_owned();
         self.write(&mut key);
         key
     }
 
-    /// What a file that lacks it lacks.
+    /// Returns the name of the list, for the error of a file that lacks it.
     pub(in crate::source) fn what(self) -> &'static str {
         match self {
             List::Held | List::All | List::One(_) => "the processes of the machine",
@@ -569,18 +571,18 @@ impl List {
 }
 
 impl ProcessAnswers {
-    /// Its name.
+    /// Returns the name of the process.
     pub(super) fn name(&self) -> Name {
         Name::new(self.name.0.clone())
     }
 
-    /// Takes the only ranges whose entries it has; empty if it has all.
+    /// Moves the captured ranges out of the entry; empty if everything was captured.
     pub(super) fn take_parts(&mut self) -> Vec<AddressRange> {
         let range = |(start, end)| AddressRange::new(VirtualAddress::new(start), VirtualAddress::new(end));
         std::mem::take(&mut self.parts).into_iter().filter_map(range).collect()
     }
 
-    /// Whether the process could not answer a question, because it was gone.
+    /// Returns whether a question had no answer because the process had ended.
     pub fn has_lost_answers(&self) -> bool {
         let is_loss = |(key, failure): (&String, &RecordedFailure)| {
             let is_of_all = ["text ", "list ", "backing ", MEMORY].iter().any(|begins| key.starts_with(begins));
@@ -589,13 +591,13 @@ impl ProcessAnswers {
         self.answers.failures.iter().any(is_loss)
     }
 
-    /// The texts that it names beside those of its answers.
+    /// Returns the texts that are not in `answers`.
     fn stored_texts(&self) -> impl Iterator<Item = &StoredText> {
         self.memory.values().chain([&self.maps, &self.populated])
     }
 
-    /// Whether all that is in it has the form that a capture has: what follows a number of it comes to an end.
-    /// No text is longer than `longest`, but for memory, which is read in parts.
+    /// Returns whether all parts have the form that pmdb writes, so that loops over its numbers end. No text is longer
+    /// than `longest`, except memory, which is read in parts.
     pub(super) fn is_sound(&self, page: u64, longest: u64) -> bool {
         let is_at_page = |address: &u64| address.is_multiple_of(page);
         self.page_map.is_in_order()

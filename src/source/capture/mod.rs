@@ -1,8 +1,8 @@
-//! Captures: what the kernel said of a process, in one file that can be read later, elsewhere, and by others.
+//! Captures: the kernel's answers about a process, in one file that can be read later and on other machines.
 //!
-//! A capture is a [`Source`](super::Source): it has answers as the kernel gave them, and what decodes them does not
-//! know whether they are old. Everything but pages is recorded while the decoders ask for it ([`Recorder`]), so that a
-//! capture has what they need. Words of page maps and of frames come in runs.
+//! A capture is a [`Source`](super::Source): it returns the answers of the kernel, and the decoders do not notice that
+//! they are old. Everything but pages is recorded while the decoders request it ([`Recorder`]), so that a capture has
+//! what they need. Words of page maps and of frames are stored in runs.
 //!
 //! ```text
 //! archive   a tar that is written as it goes, and members of compressed blocks

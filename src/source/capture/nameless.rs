@@ -1,7 +1,7 @@
-//! A source without names: those of files, processes, cgroups and memory are numbers, the same number for the same
-//! name, so that what belongs together can still be seen.
+//! A source without names: those of files, processes, cgroups and memory are replaced by numbers. Equal names have
+//! equal numbers, so that relations remain visible.
 //!
-//! Everything above it decodes the numbers as names, and asks with them. What the kernel itself has named stays:
+//! The decoders above read the numbers as names, and use them in questions. Names that the kernel gives remain:
 //! `[heap]`, `/dev/zero`.
 
 use crate::access::{Error, Identity, ReadAt, Result};
@@ -17,25 +17,25 @@ use crate::source::{
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Names of mappings without a file.
+/// Names that the kernel gives to mappings without a file.
 const OF_THE_KERNEL: [&[u8]; 5] = [b"/dev/zero", b"/dev/mem", b"/anon_hugepage", b"/[aio]", b"/secretmem"];
-/// Paths that show what a mapping is.
+/// Directories whose files show the kind of a mapping.
 const TELLING: [&[u8]; 5] = [b"/dev/shm/", b"/dev/", b"/sys/devices/", b"/sys/", b"/proc/"];
-/// Options that decide what pages are.
+/// Mount options that decide the kind of pages.
 const OPTIONS: [&[u8]; 9] =
     [b"rw", b"ro", b"size", b"nr_inodes", b"inode64", b"inode32", b"huge", b"pagesize", b"memory"];
 
-/// The numbers of names.
+/// The numbers that replace names.
 #[derive(Default)]
 struct Names {
     numbers: HashMap<Vec<u8>, usize>,
     names: Vec<Vec<u8>>,
-    /// The names of regions, by what stands for them.
+    /// The names of regions, by their replacements.
     regions: HashMap<Vec<u8>, Vec<u8>>,
 }
 
 impl Names {
-    /// What stands for a name: a number from 1 on.
+    /// Returns the number that replaces a name, from 1 on.
     fn number(&mut self, name: &[u8]) -> usize {
         if let Some(number) = self.numbers.get(name) {
             return *number;
@@ -45,7 +45,7 @@ impl Names {
         self.names.len()
     }
 
-    /// A path with a number for each part, so that what is in one directory still is.
+    /// Replaces each part of a path by a number, so that files of one directory remain so.
     fn path(&mut self, path: &[u8]) -> Vec<u8> {
         let (path, mark) = path.strip_suffix(DELETED).map_or((path, &[][..]), |path| (path, DELETED));
         let kept = TELLING.into_iter().find(|kept| path.starts_with(kept)).unwrap_or_default();
@@ -60,7 +60,7 @@ impl Names {
         [kept, &parts.join(&b'/'), mark].concat()
     }
 
-    /// The path that one of numbers stands for.
+    /// Returns the original of a replaced path.
     fn original_path(&self, path: &[u8]) -> Vec<u8> {
         let original = |part: &[u8]| {
             let number = std::str::from_utf8(part).ok().and_then(|part| part.parse::<usize>().ok());
@@ -70,7 +70,7 @@ impl Names {
         path.split(|&byte| byte == b'/').map(original).collect::<Vec<_>>().join(&b'/')
     }
 
-    /// What stands for the name of a region, or for where a link leads.
+    /// Replaces the name of a region, or the target of a link.
     fn region(&mut self, name: &[u8]) -> Vec<u8> {
         let (bare, mark) = name.strip_suffix(DELETED).map_or((name, &[][..]), |bare| (bare, DELETED));
         let mut within = |before: &[u8], after: &[u8]| {
@@ -94,7 +94,7 @@ impl Names {
         }
     }
 
-    /// The lines of maps or smaps.
+    /// Replaces names in the lines of maps or smaps.
     fn regions(&mut self, text: &[u8]) -> Vec<u8> {
         let mut numbered = Vec::with_capacity(text.len());
         for line in text.split_inclusive(|&byte| byte == b'\n') {
@@ -114,21 +114,21 @@ impl Names {
             let bare =
                 |name: &[u8]| name.strip_suffix(DELETED).filter(|_| name.starts_with(b"/")).unwrap_or(name).to_vec();
             self.regions.insert(bare(&replaced), bare(&name));
-            // A true name may end like the mark.
+            // A file name may end like the mark for deleted files.
             self.regions.insert(replaced.clone(), name.to_vec());
             numbered.extend([fields, padding, &replaced, end].concat());
         }
         numbered
     }
 
-    /// Each line with a part of it replaced, if it has that part.
+    /// Replaces a part of each line that has it.
     fn lines(&mut self, text: &[u8], replaced: impl Fn(&mut Self, &[u8]) -> Option<Vec<u8>>) -> Vec<u8> {
         let lines = text.split(|&byte| byte == b'\n');
         let lines = lines.map(|line| replaced(self, line).unwrap_or_else(|| line.to_vec()));
         lines.collect::<Vec<_>>().join(&b'\n')
     }
 
-    /// The text of status: the name of the process or thread.
+    /// Replaces the name of the process or thread in the text of status.
     fn status(&mut self, text: &[u8]) -> Vec<u8> {
         self.lines(text, |names, line| {
             let name = line.strip_prefix(b"Name:\t")?;
@@ -136,7 +136,7 @@ impl Names {
         })
     }
 
-    /// The text of stat, where the name is in parentheses and may contain some.
+    /// Replaces the name in the text of stat, where it is in parentheses and may contain some.
     fn stat(&mut self, text: &[u8]) -> Vec<u8> {
         let start = text.iter().position(|&byte| byte == b'(').map(|at| at + 1);
         let end = text.iter().rposition(|&byte| byte == b')');
@@ -148,7 +148,7 @@ impl Names {
         [text.get(..start).unwrap_or_default(), number.as_bytes(), text.get(end..).unwrap_or_default()].concat()
     }
 
-    /// The text of cgroup: the path of a group in each hierarchy.
+    /// Replaces the path of the group in each line of the text of cgroup.
     fn cgroup(&mut self, text: &[u8]) -> Vec<u8> {
         self.lines(text, |names, line| {
             let mut fields = line.splitn(3, |&byte| byte == b':');
@@ -161,7 +161,7 @@ impl Names {
         })
     }
 
-    /// The text of mountinfo: directories, sources and options.
+    /// Replaces directories, sources and options in the text of mountinfo.
     fn mounts(&mut self, text: &[u8]) -> Vec<u8> {
         self.lines(text, |names, line| {
             let mut fields: Vec<Vec<u8>> = line.split(|&byte| byte == b' ').map(<[u8]>::to_vec).collect();
@@ -184,7 +184,7 @@ impl Names {
         })
     }
 
-    /// The text of swaps: the file or device of each area.
+    /// Replaces the file or device of each area in the text of swaps.
     fn swaps(&mut self, text: &[u8]) -> Vec<u8> {
         self.lines(text, |names, line| {
             let end = line.iter().position(u8::is_ascii_whitespace)?;
@@ -194,7 +194,7 @@ impl Names {
         })
     }
 
-    /// A text in which numbers stand for what of it is a name.
+    /// Replaces the names in a text by numbers.
     fn replaced(&mut self, named: Named, text: Vec<u8>) -> Vec<u8> {
         match named {
             Named::Nothing => text,
@@ -220,7 +220,7 @@ impl Names {
     }
 }
 
-/// The answers of another source, without names.
+/// A source that returns the answers of another without names.
 pub struct Nameless {
     source: Arc<dyn Source>,
     names: Arc<Mutex<Names>>,
@@ -232,7 +232,7 @@ fn left_out<T>(what: &str) -> Result<T> {
     Err(Error::not_available(format!("{what}: left out of this capture (without names)")))
 }
 
-/// An error without its subject.
+/// Removes the subject from an error, which may be a name.
 fn without_subject(error: Error, what: &str) -> Error {
     match error {
         Error::Gone { .. } => Error::gone(format!("{what}: the process has exited")),
@@ -244,7 +244,7 @@ fn without_subject(error: Error, what: &str) -> Error {
 }
 
 impl Nameless {
-    /// For the answers of this source.
+    /// Wraps a source.
     pub fn over(source: Arc<dyn Source>) -> Arc<dyn Source> {
         Arc::new(Nameless { source, names: Arc::default(), maps: Mutex::default() })
     }
@@ -253,19 +253,19 @@ impl Nameless {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A process with a number for its name.
+    /// Replaces the name of a process by its number.
     fn numbered(&self, identity: Identity) -> Identity {
         let number = self.names().number(identity.name.as_bytes()).to_string();
         Identity { name: Name::new(number.into_bytes()), ..identity }
     }
 
-    /// The region under its name.
+    /// Returns the region with its original name.
     fn original(&self, region: &Region) -> Region {
         let name = self.names().regions.get(region.name.as_bytes()).cloned();
         Region { name: name.map_or_else(|| region.name.clone(), Name::new), ..region.clone() }
     }
 
-    /// The whole text of maps.
+    /// Reads the whole text of maps.
     fn whole_maps(&self) -> Result<Vec<u8>> {
         const ROOM: usize = 1 << 20;
         let mut text = Vec::new();
@@ -316,7 +316,7 @@ impl Nameless {
 
     fn probe(&self, probe: Probe<'_>, budget: &mut Budget) -> Result<Vec<u64>> {
         match probe {
-            // Its path is one of numbers here. Only the mark after the true path is ever asked about.
+            // The path consists of numbers. Only the mark after the original path is ever queried.
             Probe::IsNamed(region, path) if path == [region.name.as_bytes(), DELETED].concat() => {
                 let original = self.original(region);
                 let path = [original.name.as_bytes(), DELETED].concat();
@@ -352,7 +352,7 @@ impl Nameless {
     }
 }
 
-/// The addresses and policies of numa_maps, without the names of files and what is mapped of them.
+/// Returns the addresses and policies of numa_maps, without the names of files and the counts.
 fn policies(text: &[u8]) -> Vec<u8> {
     let lines = text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
     let first_two = lines.map(|line| line.splitn(3, |&byte| byte == b' ').take(2).collect::<Vec<_>>().join(&b' '));
@@ -375,7 +375,7 @@ impl Source for Nameless {
             Question::Text(file) => file.reply(self.text(file, budget)),
             Question::GroupText(asked) => asked.reply(self.group_text(asked, budget)),
             Question::Groups(which) => which.reply(self.groups(which, budget)),
-            // The text of maps has all of these, and a heap has no names.
+            // The text of maps contains the mappings, and words about the heap contain no names.
             Question::Mapping(_) | Question::FileMappings(_) | Question::Notes(_) | Question::HeapWords(_) => {
                 question.unanswered()
             }
@@ -395,7 +395,7 @@ impl Source for Nameless {
         Ok(add_piece(&text, offset, into))
     }
 
-    // They lead to names of files and of processes.
+    // The records lead to names of files and processes.
     fn kernel_records(&self) -> Result<&dyn KernelRecords> {
         left_out("the kernel's own records")
     }
@@ -414,7 +414,7 @@ impl Source for Nameless {
         Ok(Arc::new(Nameless { source, names: Arc::clone(&self.names), maps: Mutex::default() }))
     }
 
-    // Files have names in them, and build-ids.
+    // Files contain names and build-ids.
     fn file(&self, place: FileLocation<'_>) -> Result<Option<Box<dyn ReadAt>>> {
         match place {
             FileLocation::Region(_) => left_out("names and symbols"),

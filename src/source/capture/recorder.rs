@@ -1,4 +1,4 @@
-//! A source that keeps the answers of another in a capture.
+//! A source that records the answers of another in a capture.
 
 use super::archive::{Archive, MACHINE};
 use super::encoded::EncodedBytes;
@@ -15,15 +15,15 @@ use crate::source::{
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Texts of at most so many bytes are in the index: a member takes more than they do.
+/// The most bytes of a text in the index. A tar member would be larger than the text.
 const SHORT: usize = 512;
 
-/// The capture that is being written.
+/// The parts of a capture that all its recorders share.
 pub struct SharedCapture {
-    /// Where it is written.
+    /// The file of the capture.
     pub archive: Mutex<Archive>,
     failure: Mutex<Option<Error>>,
-    /// What the machine was asked, through any of its processes.
+    /// The answers about the machine, from any of its processes.
     machine: Arc<Mutex<Answers>>,
 }
 
@@ -32,12 +32,12 @@ fn locked<T>(one: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl SharedCapture {
-    /// For an archive.
+    /// Wraps an archive.
     pub fn new(archive: Archive) -> Arc<Self> {
         Arc::new(SharedCapture { archive: Mutex::new(archive), failure: Mutex::default(), machine: Arc::default() })
     }
 
-    /// Adds a text; a failure to write is reported at the end.
+    /// Adds a text. An error of writing is reported at the end.
     fn store(&self, name: &str, bytes: &[u8]) -> StoredText {
         let stored = locked(&self.archive).text(name, bytes);
         stored.unwrap_or_else(|error| {
@@ -46,10 +46,10 @@ impl SharedCapture {
         })
     }
 
-    /// Writes the index. Returns the length of the file.
+    /// Writes the index. Returns the length of the file in bytes.
     ///
     /// # Errors
-    /// Something could not be written.
+    /// Fails if a part could not be written.
     pub fn finish(self: Arc<Self>, index: CaptureIndex) -> Result<u64> {
         if let Some(error) = locked(&self.failure).take() {
             return Err(error);
@@ -62,16 +62,16 @@ impl SharedCapture {
     }
 }
 
-/// A source that keeps the answers of another. The writer of a capture keeps the pages, as it walks over them.
+/// A source that records the answers of another. The writer of a capture keeps the pages, while it reads them.
 pub struct Recorder {
     source: Arc<dyn Source>,
     shared: Arc<SharedCapture>,
     process: Mutex<ProcessAnswers>,
-    /// What the process was asked beside that.
+    /// The other answers about the process.
     answers: Arc<Mutex<Answers>>,
 }
 
-/// The written key of an answer about a file, and whom it is about. One region stands for all that map the same file.
+/// Returns the written key of an answer about a file, and what it is about. All regions of a file have the same key.
 pub(super) fn file_key(place: FileLocation<'_>) -> (String, About) {
     let mut key = "file ".to_owned();
     let (word, about) = match place {
@@ -91,14 +91,14 @@ pub(super) fn file_key(place: FileLocation<'_>) -> (String, About) {
     (key, about)
 }
 
-/// The name of the member with the text of this key: its words, or a number where bytes are in it.
+/// Returns the name of the member with the text of this key: the words of the key, or a number if it contains bytes.
 fn member_of_key(key: &str, number: usize) -> String {
     let name = key.strip_prefix("text ").unwrap_or(key).replace(' ', "-");
     if name.contains(['%', '/']) { format!("text-{number}") } else { name }
 }
 
 impl Recorder {
-    /// Keeps what `source` answers.
+    /// Makes a recorder of the answers of `source`.
     pub fn new(source: &Arc<dyn Source>, shared: &Arc<SharedCapture>) -> Arc<Self> {
         let Identity { pid, start_time, name } = source.identity();
         let name = EncodedBytes(name.as_bytes().to_vec());
@@ -106,16 +106,16 @@ impl Recorder {
         Arc::new(Recorder { source: Arc::clone(source), shared: Arc::clone(shared), process, answers: Arc::default() })
     }
 
-    /// Where it is written.
+    /// Returns the file of the capture.
     pub fn archive(&self) -> &Mutex<Archive> {
         &self.shared.archive
     }
 
-    /// Asks all that is kept of a subject, as far as it was not asked yet.
+    /// Requests all answers that a capture keeps about a subject, unless they are kept already.
     pub fn ask_all(&self, subject: Subject<'_>, budget: &mut Budget) {
         for question in Question::kept_of(subject) {
             let is_asked = locked(self.about(question.class().about)).is_asked(&question.key());
-            // An answer that is refused is kept as that.
+            // A refusal is kept too.
             _ = (!is_asked).then(|| self.ask(question, budget));
         }
     }
@@ -131,7 +131,7 @@ impl Recorder {
         }
     }
 
-    /// Asks, and keeps the answer as `keep` makes it, given its key.
+    /// Requests an answer, and keeps what `keep` makes of it and its key.
     fn kept<'a, Q: Asked<'a>, T: Stored>(
         &self,
         asked: Q,
@@ -172,7 +172,7 @@ impl Recorder {
         self.process().maps = self.shared.store(&self.member("maps"), text);
     }
 
-    /// Keeps what is populated, and the categories that were asked for.
+    /// Keeps the populated ranges, and the categories of the scan.
     pub fn keep_populated(&self, stretches: &[PageRegion], scannable: u64) {
         let words = stretches.iter().flat_map(|one| [one.start, one.end, one.categories]);
         let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
@@ -192,15 +192,15 @@ impl Recorder {
         self.process().heap = words;
     }
 
-    /// Keeps which parts alone were asked for, and which mapped pages are left out: runs in order, each with the page
-    /// after its last one.
+    /// Keeps the captured ranges, and the runs of mapped pages that are left out, in order: the first page, and the
+    /// page after the last.
     pub fn keep_left_out(&self, parts: &[AddressRange], left_out: Vec<(u64, u64)>) {
         let mut answers = self.process();
         answers.parts = parts.iter().map(|part| (part.start().get(), part.end().get())).collect();
         answers.left_out = left_out;
     }
 
-    /// Keeps the place of its address space in the order of those of a family.
+    /// Keeps the position of its address space in the order of the family.
     pub fn keep_space(&self, place: u64) {
         self.process().space = Some(place);
     }
@@ -210,7 +210,7 @@ impl Recorder {
         self.process().changed = changed.to_vec();
     }
 
-    /// Ends it: all answers, with the page map.
+    /// Ends the recording. Returns all answers, with the page map.
     pub fn finish(&self, page_map: WordIndex) -> ProcessAnswers {
         let answers = std::mem::take(&mut *locked(&self.answers));
         ProcessAnswers { page_map, answers, ..std::mem::take(&mut *self.process()) }
@@ -224,7 +224,7 @@ impl Source for Recorder {
 
     fn ask(&self, question: Question<'_>, budget: &mut Budget) -> Result<Reply> {
         let Class { about, kept, .. } = question.class();
-        // What depends on an answer that a capture does not have is asked as it will be there.
+        // No capture has this answer, so questions that depend on it must see that during the recording too.
         if let Kept::Never(_) = kept {
             return question.unanswered();
         }
@@ -237,7 +237,7 @@ impl Source for Recorder {
             Question::Backing(asked) => self.kept(asked, budget, |runs, _| Some(StoredRun::all(asked.region, runs))),
             Question::Probe(probe) => self.kept(probe, budget, |words, _| Some(words.clone())),
             Question::Rights(asked) => self.kept(asked, budget, |access, _| access.as_ref().map(CapturedRights::of)),
-            // That there are some is of no use without them.
+            // A success is not kept: without the records it is of no use.
             Question::Records(of) => self.kept(of, budget, |(), _| None::<StoredText>),
             Question::Mapping(_) | Question::FileMappings(_) | Question::Notes(_) | Question::HeapWords(_) => {
                 question.unanswered()
@@ -287,7 +287,7 @@ impl Source for Recorder {
     }
 }
 
-/// A file of which the parts that are read are kept.
+/// A file that keeps the parts that are read.
 struct RecordedFile {
     file: Box<dyn ReadAt>,
     key: String,
@@ -295,7 +295,7 @@ struct RecordedFile {
     shared: Arc<SharedCapture>,
 }
 
-/// Parts of a file are kept in pieces that begin at multiples of this.
+/// The size of a piece in bytes. Pieces begin at multiples of it.
 pub(super) const PIECE: u64 = 64 << 10;
 
 impl ReadAt for RecordedFile {

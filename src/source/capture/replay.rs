@@ -21,10 +21,10 @@ use crate::source::{
 use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
 
-/// Opens a capture. Nothing else is opened for it, whatever it says.
+/// Opens a capture. No other file is opened, whatever the capture contains.
 ///
 /// # Errors
-/// It cannot be read, it is none, or it is damaged.
+/// Fails if the file cannot be read, is no capture, or is damaged.
 pub fn open(file: Box<dyn ReadAt>) -> Result<Arc<dyn Source>> {
     let (contents, head, index) = ArchiveReader::open(file)?;
     let (mut index, fields) = read_index(&index)?;
@@ -46,23 +46,23 @@ pub fn open(file: Box<dyn ReadAt>) -> Result<Arc<dyn Source>> {
     Ok(Arc::new(Replay { capture, process: 0, origin }))
 }
 
-/// Whether each process has the form that a capture has, and their lists of populated pages, of which each is kept, are
-/// together no longer than a text may be: they may all be the same blocks.
+/// Returns whether each process has the form that pmdb writes, and their lists of populated pages are together not
+/// longer than a text may be. The lists are kept in memory, and several may refer to the same blocks.
 fn are_processes_sound(processes: &[ProcessAnswers], page: u64, longest: u64) -> bool {
     let populated = processes.iter().map(|one| one.populated.length()).fold(0, u64::saturating_add);
     populated <= longest && processes.iter().all(|one| one.is_sound(page, longest))
 }
 
-/// The last second of the year 9999: later ones are no dates.
+/// The last second of the year 9999: later times are no dates.
 const LAST_TIME: u64 = 253_402_300_799;
 
-/// Memory for an index in bytes for each byte of its text. Sound indexes need three quarters of it at most: those of a
-/// process with many mappings of few pages, of which each has an answer.
+/// The memory for an index, in bytes for each byte of its text. Sound indexes need at most three quarters of it: the
+/// largest are of processes with many mappings of few pages, each with an answer.
 const INDEX_MEMORY: u64 = 6;
-/// Memory for small indexes.
+/// Additional memory, for small indexes.
 const SMALL_INDEX: u64 = 1 << 20;
 
-/// Reads the index, and the names of its fields that this version does not know.
+/// Reads the index, and the names of its unknown fields.
 fn read_index(json: &[u8]) -> Result<(CaptureIndex, Vec<String>)> {
     let most = (json.len() as u64).saturating_mul(INDEX_MEMORY).saturating_add(SMALL_INDEX);
     match budgeted::read(json, &mut until_interrupted().holding(most)) {
@@ -73,7 +73,7 @@ fn read_index(json: &[u8]) -> Result<(CaptureIndex, Vec<String>)> {
     }
 }
 
-/// What is known of each process. The runs of pages are taken out of the index: there may be many.
+/// Makes the origin of each process. Moves the runs of pages out of the index, because there may be many.
 fn take_origins(index: &mut CaptureIndex, head: Head, passed_over: PassedOver) -> Vec<Arc<CaptureOrigin>> {
     let (times, passed_over) = (index.times, Arc::new(passed_over));
     let missing: Arc<[MissingProcess]> = index.missing.iter().map(OneMissing::process).collect();
@@ -93,17 +93,17 @@ struct ReplayedCapture {
     contents: Arc<ArchiveReader>,
     head: Head,
     index: CaptureIndex,
-    /// What is known of each process.
+    /// The origin of each process.
     origins: Vec<Arc<CaptureOrigin>>,
     blocks: BlockReader,
-    /// What is populated in each process, read when it is first needed.
+    /// The populated ranges of each process, read when they are first needed.
     populated: Vec<OnceLock<Result<Vec<PageRegion>>>>,
 }
 
-/// Words of the heap that are given at a time.
+/// The number of words about the heap in one answer.
 const HEAP_WORDS: usize = 8192;
 
-/// One process of a capture.
+/// A process of a capture, as a source.
 struct Replay {
     capture: Arc<ReplayedCapture>,
     process: usize,
@@ -120,13 +120,13 @@ impl Replay {
         self.capture.index.processes.get(self.process).unwrap_or_else(|| NONE.get_or_init(ProcessAnswers::default))
     }
 
-    /// Why the process has no more answers: it has ended before all was asked.
+    /// Returns the entry about the end of the process, if it ended before all its answers were kept.
     fn end(&self) -> Option<&OneMissing> {
         let pid = self.answers().pid;
         self.capture.index.missing.iter().find(|one| one.pid == pid)
     }
 
-    /// Something about the process that is not known.
+    /// Returns the error for an answer about the process that the capture does not have.
     fn no_answer<T>(&self, what: &str) -> Result<T> {
         match self.end() {
             Some(OneMissing { pid, why, .. }) => {
@@ -136,7 +136,7 @@ impl Replay {
         }
     }
 
-    /// How the address spaces of two processes compare, as `kcmp` says it.
+    /// Returns the order of two address spaces, as kcmp(2) numbers it.
     fn compare(&self, one: u32, other: u32) -> Option<u64> {
         let space = |pid: u32| self.capture.index.processes.iter().find(|process| process.pid == pid)?.space;
         Some(match space(one)?.cmp(&space(other)?) {
@@ -146,7 +146,8 @@ impl Replay {
         })
     }
 
-    /// An answer about the process, which does not say that the process is gone.
+    /// Returns an answer about the process. Converts the error that the process is gone, which is not true for a
+    /// capture.
     fn of_process<T>(&self, answer: Result<T>, what: &str) -> Result<T> {
         match answer {
             Err(Error::Gone { .. }) => self.no_answer(what),
@@ -154,7 +155,7 @@ impl Replay {
         }
     }
 
-    /// The answers about the process, or about its machine.
+    /// Returns the answers about the process, or about its machine.
     fn about(&self, about: About) -> &Answers {
         match about {
             About::Machine => &self.capture.index.machine,
@@ -162,12 +163,12 @@ impl Replay {
         }
     }
 
-    /// The kept answer to a question.
+    /// Returns the kept answer to a question.
     fn kept<T: Stored>(&self, question: Question<'_>) -> Option<Result<&T>> {
         self.about(question.class().about).get(&question.key())
     }
 
-    /// The kept answer to a question, in whose place something is lacking.
+    /// Returns the kept answer to a question, or the error that the capture does not have `what`.
     fn kept_or_lacks<T: Stored>(&self, question: Question<'_>, what: &str) -> Result<&T> {
         let about = question.class().about;
         match (self.kept(question), about) {
@@ -198,7 +199,7 @@ impl Replay {
         self.capture.contents.text(self.kept_or_lacks(question, what)?)
     }
 
-    /// The runs of the whole region, cut to what is asked for.
+    /// Returns the requested part of the runs of the whole region.
     fn backing(&self, asked: Backing<'_>) -> Result<Vec<BackingRun>> {
         let whole = Question::Backing(asked).whole();
         let Backing { region, range } = asked;
@@ -224,7 +225,7 @@ impl Replay {
         };
         let failure =
             |parts: RecordParts| self.about(About::Machine).failure(&Question::Records(RecordsOf::Frames(parts)).key());
-        // Where none could be read, that holds for all parts.
+        // If no part could be read, the same failure is that of all parts.
         match failure(parts).or_else(|| failure(RecordParts::empty())) {
             Some(failure) => Err(failure.error()),
             None => not_captured(of.what()),
@@ -257,7 +258,7 @@ impl Replay {
         Ok(done)
     }
 
-    /// Words of the heap from this one on; none if it was captured without them.
+    /// Returns words about the heap from this one on; `None` if they were not captured.
     fn heap(&self, first: u64) -> Result<Option<Vec<u64>>> {
         let words = &self.answers().heap;
         if words.is_empty() {
@@ -272,7 +273,7 @@ impl Replay {
         Ok(Some(into))
     }
 
-    /// A list as it was kept of the process, or of its machine.
+    /// Returns a list that was kept about the process, or about its machine.
     fn kept_list(&self, which: List) -> Option<Result<&Vec<OneListed>>> {
         self.about(which.class().about).get(&which.key())
     }
@@ -335,7 +336,7 @@ impl Source for Replay {
             Some(flags) if index.by_flags && !is_own => words.read_by(flags, blocks, first, into)?,
             _ => words.read(blocks, first, into)?,
         };
-        // Where a page map has nothing, its words are zero. A frame may have anything.
+        // Missing words of a page map are 0. Missing words of frames are unknown.
         if file != WordFile::PageMap && known < read as u64 {
             return not_captured(&format!("{} from frame {first}", file.name()));
         }
@@ -363,11 +364,11 @@ impl Source for Replay {
             let found = answers.looks.get(&question.start);
             return match found {
                 Some(&(count, stopped)) => Ok((count.min(into.len()), stopped)),
-                // As where no scan reaches.
+                // As for addresses that no scan reaches.
                 None => Ok((0, question.start)),
             };
         }
-        // A scan ends before the first page that was left out, and does not begin there.
+        // A scan ends before the first page that was left out, and does not begin at one.
         let page = self.origin.page.bytes();
         let first = question.start / page;
         self.origin.require_entries(first, first.saturating_add(1))?;
@@ -389,7 +390,7 @@ impl Source for Replay {
             let kept = "`capture FILE children` keeps a process and its children";
             return Err(Error::not_available(format!("{} are not in this capture: {kept}", which.what())));
         }
-        // Those of a family, each as it was listed alone.
+        // The processes of a family, each as it was listed alone.
         let members = index.processes.iter().take(index.family);
         let listed = members.filter_map(|member| self.kept_list(List::One(member.pid))?.ok());
         Ok(listed.flatten().map(OneListed::listed).collect())
@@ -427,7 +428,7 @@ impl Source for Replay {
     }
 }
 
-/// Answers a scan from the stretches that one scan of everything gave.
+/// Answers a scan from the ranges that one scan of everything returned.
 fn scan(populated: &[PageRegion], question: Scan, into: &mut [PageRegion]) -> Result<(usize, u64)> {
     let from = populated.partition_point(|one| one.end <= question.start);
     let mut count = 0usize;

@@ -1,4 +1,4 @@
-//! Where texts are: blocks of the file, or short ones in the index.
+//! The places of texts: blocks of the file, or the index itself for short ones.
 
 use super::encoded::EncodedBytes;
 use serde::de::value::SeqAccessDeserializer;
@@ -7,10 +7,10 @@ use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Formatter};
 
-/// Bytes of one block before compression.
+/// The size of a block before compression, in bytes.
 pub(super) const BLOCK: usize = 64 << 10;
 
-/// Bytes in the file, compressed. Written as offset, compressed length, and length.
+/// A compressed block in the file, written as offset, compressed length, and length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(from = "(u64, u32, u32)", into = "(u64, u32, u32)")]
 pub(super) struct CompressedBlock {
@@ -31,12 +31,12 @@ impl From<CompressedBlock> for (u64, u32, u32) {
     }
 }
 
-/// A text, in the file or in the index.
+/// A text in the file or in the index.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum StoredText {
-    /// A short one, itself.
+    /// A short text, in the index.
     Short(EncodedBytes),
-    /// The blocks of one that is a member.
+    /// The blocks of a text in a tar member.
     Blocks(Vec<CompressedBlock>),
 }
 
@@ -47,7 +47,7 @@ impl Default for StoredText {
 }
 
 impl StoredText {
-    /// Its blocks, if it is a member.
+    /// Returns the blocks of a text in a tar member.
     pub(super) fn blocks(&self) -> &[CompressedBlock] {
         match self {
             StoredText::Short(_) => &[],
@@ -55,13 +55,13 @@ impl StoredText {
         }
     }
 
-    /// Its bytes, if it is a member.
+    /// Returns the length of a text in a tar member, in bytes.
     pub(super) fn length(&self) -> u64 {
         self.blocks().iter().map(|block| u64::from(block.length)).sum()
     }
 
-    /// Whether it has the blocks that a text has: whole ones, and a last one, each after the one before. A block that
-    /// it had many times would be expanded many times.
+    /// Returns whether the blocks are regular: full ones, and a last one, each after the block before it. Otherwise one
+    /// block in the list many times would be expanded many times.
     pub(super) fn is_regular(&self) -> bool {
         let follows = |pair: &[CompressedBlock]| match pair {
             [one, next] => one.offset.checked_add(one.packed.into()) == Some(next.offset),
@@ -75,7 +75,7 @@ impl StoredText {
     }
 }
 
-/// A short text is a string, one that is a member a list of its blocks.
+/// Written as a string for a short text, otherwise as a list of blocks.
 impl Serialize for StoredText {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self {

@@ -1,9 +1,10 @@
-//! Words of a page map, or of the files with a word for each frame: runs in blocks.
+//! The words of a page map, or of a file with a word for each frame, as runs in blocks.
 //!
-//! A block is a sequence of 64-bit words: how many runs it has; for each the number of words between it and the run
-//! before, then for each how many words it stands for, then for each how many it has (one that repeats, or all); then
-//! these words, each less the word before. All lowest bytes come first, then all second ones, and so on. Words of
-//! neighbours are alike, so that most bytes are zero: where frames are scattered, they take half of the space.
+//! A block is a sequence of 64-bit words. It begins with the number of runs. For each run the following lists have a
+//! number: the words between it and the run before; the words that it represents; the words that it has (one that
+//! repeats, or all). Then come the words of all runs, each minus the word before it. The lowest bytes of all words are
+//! stored first, then all second ones, and so on. Neighbouring words are similar, so that most bytes are zero. For
+//! scattered frames this halves the size.
 
 use super::archive::{Archive, ArchiveReader, damaged, pack};
 use super::index::{RecordedFailure, WordIndex};
@@ -12,29 +13,29 @@ use crate::access::{Error, Result};
 use rustix::io::Errno;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes of a word.
+/// The size of a word in bytes.
 const WORD: usize = 8;
-/// The most words of a block.
+/// The most words in a block.
 const MOST: usize = BLOCK / WORD;
-/// Compressed bytes of one member.
+/// The most compressed bytes in one tar member.
 const MEMBER: usize = 1 << 20;
 
-/// Writes the words of one file, in order.
+/// Writes the words of one file, in ascending order of their indexes.
 pub struct WordWriter {
     name: String,
     runs: Vec<[u64; 3]>,
     words: Vec<u64>,
     packed: Vec<u8>,
-    /// The first and last word of each compressed block, and its lengths.
+    /// The first and last index of each compressed block, and its lengths.
     pending: Vec<(u64, u64, u32, u32)>,
     members: u32,
-    /// How many words the blocks so far describe, if that is kept for each block.
+    /// The number of words in the blocks so far, if it is kept for each block.
     words_before: Option<u64>,
     index: WordIndex,
 }
 
 impl WordWriter {
-    /// For the members of this name.
+    /// Makes a writer of members with this name.
     pub fn new(name: &str) -> Self {
         WordWriter {
             name: name.to_owned(),
@@ -48,7 +49,7 @@ impl WordWriter {
         }
     }
 
-    /// The same, for words whose order other files follow.
+    /// Keeps the number of words before each block, for files whose words are stored in the same order.
     #[must_use]
     pub fn leading(self) -> Self {
         WordWriter { words_before: Some(0), ..self }
@@ -57,7 +58,7 @@ impl WordWriter {
     /// Adds words from index `first` on.
     ///
     /// # Errors
-    /// The capture cannot be written.
+    /// Fails if the capture cannot be written.
     pub fn add(&mut self, archive: &Mutex<Archive>, mut first: u64, mut words: &[u64]) -> Result<()> {
         while !words.is_empty() {
             let room = MOST.saturating_sub(1 + 3 * (self.runs.len() + 1) + self.words.len());
@@ -81,10 +82,10 @@ impl WordWriter {
         Ok(())
     }
 
-    /// Adds `count` times the same word.
+    /// Adds the same word `count` times.
     ///
     /// # Errors
-    /// As [`add`](Self::add).
+    /// Fails as [`add`](Self::add).
     pub fn repeat(&mut self, archive: &Mutex<Archive>, first: u64, count: u64, word: u64) -> Result<()> {
         if 1 + 3 * (self.runs.len() + 1) + self.words.len() >= MOST {
             self.end_block(archive)?;
@@ -94,10 +95,10 @@ impl WordWriter {
         Ok(())
     }
 
-    /// Ends it: the file had `end` words.
+    /// Ends the file, which had `end` words.
     ///
     /// # Errors
-    /// As [`add`](Self::add).
+    /// Fails as [`add`](Self::add).
     pub fn finish(mut self, archive: &Mutex<Archive>, end: u64) -> Result<WordIndex> {
         self.end_block(archive)?;
         self.end_member(archive)?;
@@ -150,35 +151,35 @@ impl WordWriter {
 }
 
 impl WordIndex {
-    /// There are none, and why.
+    /// Makes the index of a file that could not be read.
     pub fn refused(error: &Error) -> Self {
         WordIndex { failure: Some(RecordedFailure::of(error)), ..WordIndex::default() }
     }
 
-    /// Whether there are none.
+    /// Returns whether the file could not be read.
     pub fn is_refused(&self) -> bool {
         self.failure.is_some()
     }
 
-    /// Whether it was never written.
+    /// Returns whether no words were ever written.
     pub(super) fn is_empty(&self) -> bool {
         self.failure.is_none() && self.end == 0
     }
 
-    /// Compressed bytes of its blocks.
+    /// Returns the compressed size of the blocks, in bytes.
     pub fn packed(&self) -> u64 {
         self.blocks.iter().map(|(_, _, block)| u64::from(block.packed)).sum()
     }
 
-    /// Whether its blocks are in order.
+    /// Returns whether the blocks are in order.
     pub(super) fn is_in_order(&self) -> bool {
         let is_block = |(first, last, _): &(u64, u64, CompressedBlock)| first <= last;
         let are_counted = self.before.is_empty() || self.before.len() == self.blocks.len();
         are_counted && self.blocks.iter().all(is_block) && self.blocks.windows(2).all(|pair| pair[0].1 < pair[1].0)
     }
 
-    /// Reads words from `first` on, and returns how many lie before the end of the file, and how many of these are
-    /// known: the others stay as they are.
+    /// Reads words from `first` on. Returns how many are before the end of the file, and how many of these are known.
+    /// Unknown words are not written to `into`.
     pub(super) fn read(&self, reader: &BlockReader, first: u64, into: &mut [u64]) -> Result<(usize, u64)> {
         if let Some(failure) = &self.failure {
             return Err(failure.error());
@@ -187,7 +188,7 @@ impl WordIndex {
         Ok((asked, self.fill(reader, first, into.get_mut(..asked).unwrap_or_default())?))
     }
 
-    /// The same where words are indexed by those of `leading`: in the order that these are in.
+    /// Reads words that are stored in the order of those of `leading`, and returns what [`read`](Self::read) does.
     pub(super) fn read_by(
         &self,
         leading: &WordIndex,
@@ -206,7 +207,8 @@ impl WordIndex {
         let mut words = Vec::new();
         for ((_, _, block), &before) in blocks.take_while(|((begin, ..), _)| *begin < end) {
             let block = reader.block(*block)?;
-            // Where each part lies in `into`, and how many words it has. In the order of the words they touch.
+            // Collects the parts, each with its place in `into` and its length. They are in the order of `leading`, and
+            // adjacent there.
             let (mut at, mut start, mut parts) = (before, None, Vec::new());
             for &(run, count, ..) in &block.runs {
                 let (low, high) = (run.max(first), run.saturating_add(count).min(end));
@@ -233,7 +235,7 @@ impl WordIndex {
         Ok((asked as usize, known))
     }
 
-    /// Reads words from `first` on, and returns how many are known: the others stay as they are.
+    /// Reads words from `first` on, and returns how many are known. Unknown words are not written to `into`.
     fn fill(&self, reader: &BlockReader, first: u64, into: &mut [u64]) -> Result<u64> {
         let end = first.saturating_add(into.len() as u64);
         let mut known = 0;
@@ -261,20 +263,20 @@ impl WordIndex {
     }
 }
 
-/// A block, decoded.
+/// A decoded block.
 struct DecodedBlock {
-    /// For each run its first index, how many words it stands for, where they begin, and how many are there.
+    /// The runs: first index, number of words that it represents, the place of its words, and their number.
     runs: Vec<(u64, u64, usize, u64)>,
     words: Vec<u64>,
 }
 
-/// Reads blocks, and keeps the last ones.
+/// Reads blocks, and caches the last ones.
 pub(super) struct BlockReader {
     contents: Arc<ArchiveReader>,
     kept: Mutex<Vec<(CompressedBlock, Arc<DecodedBlock>)>>,
 }
 
-/// Blocks that are kept decoded: some megabytes.
+/// The most decoded blocks in the cache: some megabytes.
 const KEPT: usize = 64;
 
 impl BlockReader {

@@ -1,4 +1,4 @@
-//! What an ELF core file has: memory, regions, threads, and the words of the page map.
+//! The contents of an ELF core file: memory, regions, threads, and the words of the page map.
 
 use crate::access::{Error, ReadAt, Result};
 use crate::budget::Budget;
@@ -10,24 +10,24 @@ use crate::own::memory;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// More program headers are not read: each resident run of a process has one.
+/// The most program headers that are read. Each resident run of a process has one.
 const MOST_SEGMENTS: u64 = 1 << 22;
-/// Larger notes are not read: those of pmdb have 8 bytes for each page. Together they are no longer than the file, so
-/// that many headers of the same bytes are not as many notes.
+/// The most bytes of notes that are read: those of pmdb have 8 bytes for each page. All notes together are at most as
+/// long as the file, so that many headers of the same bytes cannot multiply them.
 const MOST_NOTES: u64 = 512 << 20;
 
-/// What a core file has.
+/// The decoded contents of a core file.
 pub(super) struct Core {
     file: Box<dyn ReadAt>,
     pub notes: Arc<CoreNotes>,
-    /// The text of its regions; empty without one.
+    /// The text of `/proc/PID/maps`; empty if the file does not have it.
     pub maps: Vec<u8>,
     pub pages: Option<PageMapWords>,
 }
 
 /// The words of a page map.
 pub(super) struct PageMapWords {
-    /// For each run its first page, how many it has, and where its words begin.
+    /// The runs: the first page, the number of pages, and the place of the words.
     pub runs: Vec<(u64, u64, usize)>,
     words: Vec<u8>,
 }
@@ -72,7 +72,7 @@ impl Core {
             let header = ProgramHeader::parse(form, header).ok_or_else(|| bad("a program header"))?;
             let segment = CoreSegment::of(&header).ok_or_else(|| bad("a program header"))?;
             match header.kind {
-                // Of a file that is cut short, a segment has what is left.
+                // In a truncated file a segment has only the bytes that are left.
                 ProgramHeader::LOAD if segment.start < segment.end => {
                     let left = file.len().saturating_sub(segment.offset);
                     segments.push(CoreSegment { stored_bytes: segment.stored_bytes.min(left), ..segment });
@@ -114,8 +114,8 @@ impl Core {
         Ok(core)
     }
 
-    /// Adds the mappings of files that have no segment: gdb writes none where it leaves the memory out. Their rights
-    /// are those that a program header of the file asks for, if one alone is loaded at these addresses.
+    /// Adds the mappings of files without a segment: gdb writes none if it leaves out the memory. Their rights are
+    /// those of the file's program header, if exactly one is loaded at these addresses.
     fn add_left_out(&mut self, budget: &mut Budget) -> Result<()> {
         // The first mapping of the beginning of each file.
         let mut heads: HashMap<&[u8], &CoreMapping> = HashMap::new();
@@ -137,13 +137,13 @@ impl Core {
         }
         added.extend(self.notes.segments.iter().copied());
         added.sort_by_cached_key(|segment| segment.start);
-        // A file may claim that its mappings overlap.
+        // A damaged file may have mappings that overlap.
         added.dedup_by(|next, one| next.start < one.end);
         Arc::make_mut(&mut self.notes).segments = added;
         Ok(())
     }
 
-    /// The flags of the segment of its file that a mapping is of, if the header of the file is in memory, where `start`
+    /// Returns the flags of the file's segment that is mapped, if the header of the file is in memory, where `start`
     /// maps it.
     fn flags_in_file(&self, mapping: &CoreMapping, start: &CoreMapping, budget: &mut Budget) -> Option<u32> {
         let mut head = vec![0; PageSize::FOUR_KIB.bytes() as usize];
@@ -159,7 +159,7 @@ impl Core {
             Some((header.kind, CoreSegment::of(&header)?))
         };
         let of_file: Vec<_> = headers.filter_map(read).collect();
-        // Two of them may share a page of the file, and each then has the page at an address of its own.
+        // Two segments may share a page of the file, and each has that page at a different address.
         let floor = |address: u64| address - address % self.notes.page.bytes();
         let loaded = || of_file.iter().filter(|(kind, _)| *kind == ProgramHeader::LOAD).map(|(_, segment)| segment);
         let first = floor(loaded().find(|segment| floor(segment.offset) == 0)?.start);
@@ -175,8 +175,9 @@ impl Core {
         one.flags.filter(|_| is_there && !may_have_changed)
     }
 
-    /// Whether the file behind a region has this path. In its list of mapped files pmdb writes the path of a deleted
-    /// file without the kernel's mark, and the kernel with it: only a core of pmdb tells.
+    /// Returns whether the file of a region has this path. In its list of mapped files, pmdb writes the path of a
+    /// deleted file without the kernel's mark, and the kernel writes it with the mark: only a core of pmdb has the
+    /// answer.
     pub fn is_named(&self, region: &Region, path: &[u8]) -> Result<Vec<u64>> {
         let from = self.notes.mappings.partition_point(|mapping| mapping.range.start() < region.range.start());
         let mut mappings = self.notes.mappings.iter().skip(from);
@@ -188,7 +189,7 @@ impl Core {
         }
     }
 
-    /// The ranges whose memory the file has, in order.
+    /// Returns the ranges of memory in the file, in order.
     pub fn stored(&self) -> Vec<AddressRange> {
         let stored = |segment: &CoreSegment| {
             let length = segment.stored_bytes.min(segment.end - segment.start);
@@ -197,7 +198,7 @@ impl Core {
         self.notes.segments.iter().filter_map(stored).collect()
     }
 
-    /// Reads memory, as far as the file has it.
+    /// Reads memory, as far as the file contains it.
     pub fn memory(&self, address: u64, into: &mut [u8]) -> Result<usize> {
         let mut done = 0;
         while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
@@ -224,14 +225,14 @@ impl Core {
 }
 
 impl PageMapWords {
-    /// Whether the kernel showed frame numbers to the process that wrote the core.
+    /// Returns whether the kernel showed frame numbers to the process that wrote the core.
     pub fn has_frames(&self, form: ElfForm) -> bool {
         let entries =
             (0..self.words.len()).step_by(8).filter_map(|at| form.long(&self.words, at)).map(PageMapEntry::new);
         entries.filter(|entry| entry.is_present()).map(|entry| !entry.is_frame_hidden()).next().unwrap_or(true)
     }
 
-    /// `None` if the note is damaged.
+    /// Decodes the note of the page map; `None` if it is damaged.
     fn of(form: ElfForm, bytes: &[u8], budget: &mut Budget) -> Result<Option<Self>> {
         let count = form.long(bytes, 0).and_then(|count| usize::try_from(count).ok());
         let parts = count.and_then(|count| bytes.get(8..)?.split_at_checked(count.checked_mul(16)?));

@@ -7,11 +7,11 @@ use crate::kernel::core_file::CoreMapping;
 use crate::source::partial_image::hide_section_headers;
 use std::sync::Arc;
 
-/// A mapped file, as far as its mappings are in the core: its first page has its build-id, and its dynamic segment the
-/// names that it exports.
+/// A mapped file, as far as the core contains its mappings: its first page has the build-id, and its dynamic segment
+/// the exported names.
 pub(super) struct CoreImage {
     core: Arc<Core>,
-    /// Offsets in the file, lengths, and addresses.
+    /// The parts in the core: offset in the file, length, and address.
     parts: Vec<(u64, u64, u64)>,
     length: u64,
     number: u64,

@@ -1,7 +1,8 @@
-//! ELF core files as a source: those that pmdb writes, and those of the kernel. Nothing that one names is opened.
+//! ELF core files as a source: those of pmdb, and those of the kernel. No file that a core names is opened.
 //!
-//! A core has memory, and what the kernel knew of the process when it was written. What it lacks is reported so: unlike
-//! a page that is not present, a page that is not in the file may have had anything in it.
+//! A core contains memory, and the kernel's facts about the process when it was written. Missing parts are reported as
+//! missing: the contents of a page that is not in the file are unknown, which is not the same as a page that is not
+//! present.
 
 mod contents;
 mod image;
@@ -19,7 +20,7 @@ use contents::{Core, not_in_core};
 use image::CoreImage;
 use std::sync::Arc;
 
-/// Whether a file begins as an ELF core file does.
+/// Returns whether a file begins like an ELF core file.
 pub fn is_core(file: &dyn ReadAt) -> bool {
     let mut start = [0; ElfStart::BYTES];
     let read = file.read_up_to(0, &mut start).unwrap_or(0);
@@ -30,7 +31,7 @@ pub fn is_core(file: &dyn ReadAt) -> bool {
 /// Opens a core file that was written at `time`, in seconds since 1970.
 ///
 /// # Errors
-/// It is none, or it is damaged; or Ctrl-C.
+/// Fails if the file is no core, or is damaged, and on Ctrl-C.
 pub fn open(file: Box<dyn ReadAt>, time: u64) -> Result<Arc<dyn Source>> {
     let core = Core::read(file, &mut until_interrupted())?;
     let stored = core.pages.is_none().then(|| core.stored());
@@ -44,7 +45,7 @@ struct CoreSource {
 }
 
 impl CoreSource {
-    /// The files that a note has as they are.
+    /// Returns a file that a note contains unchanged.
     fn text(&self, file: File) -> Result<Vec<u8>> {
         let notes = &self.core.notes;
         let found = match file {

@@ -1,10 +1,10 @@
-//! Work on storage that may not answer (FUSE, network), done by a child process that can be left behind; and files on
-//! such storage. And which file systems a server answers for: another program or machine, which may not answer at all.
+//! Work on storage that may not answer (FUSE, network) in a child process, which can be abandoned; files on such
+//! storage; and the mounts of a process, by which such filesystems are recognized.
 //!
-//! A system call on such storage can wait for ever, and not even SIGKILL ends every wait (a FUSE request that the
-//! server has taken). A thread in such a wait would keep this program from ending; a child process does not. Nor does
-//! this program hold such a file open: the kernel asks the storage once more when it is closed (`fuse_flush`). So a
-//! child process opens, reads and closes the file for each part of it.
+//! A system call on such storage may block for ever, and not even SIGKILL ends every wait (a FUSE request that the
+//! server has accepted). A blocked thread would prevent the exit of pmdb; a child process does not. Nor does pmdb hold
+//! such a file open, because closing it sends another request to the storage (`fuse_flush`). So a child process opens,
+//! reads and closes the file for each part of it.
 
 use super::directory::{Directory, own_file, read_to_end};
 use super::memory::Memory;
@@ -26,11 +26,11 @@ use std::io::{self, Read};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long storage may take for something before it counts as silent.
+/// How long pmdb waits for storage before it gives up.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Children that were not reaped: those left behind, by the storage that they wait for, and those that are about to
-/// end.
+/// Children that were not reaped: those that were abandoned, by the storage that they wait for, and those that are
+/// about to end.
 #[derive(Default)]
 struct Children {
     left: HashMap<Device, Pid>,
@@ -43,8 +43,8 @@ fn children() -> MutexGuard<'static, Children> {
     children.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The answer of `work`, which only reads files on `storage`. [`Errno::TIMEDOUT`] when that does not respond; at once
-/// as long as an earlier call still waits for it.
+/// Runs `work` in a child process, and returns its answer. `work` may read only files on `storage`. Fails with
+/// [`Errno::TIMEDOUT`] if the storage does not answer, and at once while an earlier child still waits for it.
 pub(super) fn ask(storage: Device, work: impl FnOnce() -> Vec<u8>) -> rustix::io::Result<Vec<u8>> {
     {
         let mut children = children();
@@ -66,7 +66,7 @@ pub(super) fn ask(storage: Device, work: impl FnOnce() -> Vec<u8>) -> rustix::io
     let answer_bytes = read_answer(&answer);
     let mut children = children();
     match answer_bytes {
-        // It may wait for the storage again when it ends, as its files are closed.
+        // The child may wait for the storage again at its end, when its files are closed.
         Ok(_) => children.ending.push(child),
         Err(_) => {
             _ = kill_process(child, Signal::KILL);
@@ -80,8 +80,8 @@ fn has_ended(child: Pid) -> bool {
     !matches!(waitpid(Some(child), WaitOptions::NOHANG), Ok(None))
 }
 
-/// Closes what the child shares with others who wait for its end: a pipe that it keeps open would never end for its
-/// reader.
+/// Closes all pipes and other streams of the child but one. The reader of a pipe sees no end while the child keeps it
+/// open.
 fn close_all_streams_but(kept: RawFd) {
     let own = Directory::open("/proc/self").and_then(|own| own.numbers("fd"));
     for number in own.unwrap_or_default() {
@@ -102,7 +102,7 @@ fn write_all(pen: &OwnedFd, mut bytes: &[u8]) -> rustix::io::Result<()> {
     Ok(())
 }
 
-/// Reads the length, then the bytes. The patience begins anew with each part.
+/// Reads the length of an answer, then its bytes. The timeout begins anew with each part.
 fn read_answer(from: &OwnedFd) -> rustix::io::Result<Vec<u8>> {
     let mut length = [0; size_of::<u64>()];
     read_fully(from, &mut length)?;
@@ -139,28 +139,28 @@ fn read_fully(from: &OwnedFd, into: &mut [u8]) -> rustix::io::Result<()> {
     Ok(())
 }
 
-/// Bytes that are read at a time: a child process starts for each part.
+/// Bytes that are read at a time, because each part needs a child process.
 const PART: u64 = 1 << 18;
-/// Parts that are cached, as tables are read in smaller steps: a table of symbols and its names are read in turn, and a
-/// name may lie in two.
+/// Parts in the cache. Tables are read in smaller steps, a table of symbols alternates with its names, and a name may
+/// extend over two parts.
 const CACHED: usize = 4;
 
-/// Opens the file; `None` if there is none.
+/// Opens a file; `None` if there is none.
 type OpenModule = Box<dyn Fn() -> Result<Option<ModuleFile>> + Send + Sync>;
 
-/// The file, which this program never has open.
+/// A file on such storage, which pmdb itself never holds open.
 pub(super) struct DistantFile {
     storage: Device,
     name: Name,
     open: OpenModule,
     length: u64,
     fingerprint: [u64; 4],
-    /// The parts used last, the latest at the end, and where each begins.
+    /// The parts in the cache: offset and bytes, the last used at the end.
     parts: Mutex<Vec<(u64, Vec<u8>)>>,
 }
 
 impl DistantFile {
-    /// The file that `open` opens, if `storage` answers; `name` is what it is called. `None` if there is none.
+    /// Opens the file that `open` opens, if `storage` answers. `name` is for errors. `None` if there is no file.
     pub(super) fn open(storage: Device, name: &Name, open: OpenModule) -> Result<Option<DistantFile>> {
         let found = look(storage, name, &open)?;
         Ok(found.map(|(length, fingerprint)| DistantFile {
@@ -173,7 +173,7 @@ impl DistantFile {
         }))
     }
 
-    /// Up to `length` bytes from `offset` on; an error if the file has changed.
+    /// Reads up to `length` bytes from `offset` on. Fails if the file has changed.
     fn fetch(&self, offset: u64, length: u64) -> io::Result<Vec<u8>> {
         let failed = |error| Error::not_available(format!("reading {}: {error}", self.name));
         let bytes = answer(self.storage, &self.name, || {
@@ -189,7 +189,7 @@ impl DistantFile {
     }
 }
 
-/// Length and fingerprint of the file as it is now.
+/// Returns the current length and fingerprint of the file.
 fn look(storage: Device, name: &Name, open: &OpenModule) -> Result<Option<(u64, [u64; 4])>> {
     let answer_bytes = answer(storage, name, || {
         let Some(file) = open()? else {
@@ -206,7 +206,7 @@ fn look(storage: Device, name: &Name, open: &OpenModule) -> Result<Option<(u64, 
     }
 }
 
-/// The answer of `work`, which reads the file `name` on `storage`.
+/// Returns the answer of `work`, which reads the file `name` on `storage`.
 pub(super) fn answer(storage: Device, name: &Name, work: impl FnOnce() -> Result<Vec<u8>>) -> Result<Vec<u8>> {
     const DONE: u8 = 1;
     let mut answer_bytes = ask(storage, || match work() {
@@ -223,18 +223,18 @@ pub(super) fn answer(storage: Device, name: &Name, work: impl FnOnce() -> Result
     }
 }
 
-/// 64-bit words that were written one after the other.
+/// Decodes consecutive 64-bit words.
 pub(super) fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
     bytes.as_chunks().0.iter().copied().map(u64::from_ne_bytes)
 }
 
-/// An error as [`error_from_bytes`] reads it, and a last byte of zero: what was tried, and what would help.
+/// Encodes an error for [`error_from_bytes`]: its text, a zero byte, its remedy, and a zero byte.
 fn in_bytes(error: &Error) -> Vec<u8> {
     let remedy = error.remedy().unwrap_or_default();
     format!("{error}\0{remedy}\0").into_bytes()
 }
 
-/// The error whose text and remedy have a zero between them.
+/// Decodes an error whose text and remedy have a zero byte between them.
 pub(super) fn error_from_bytes(bytes: &[u8]) -> Error {
     let text = String::from_utf8_lossy(bytes);
     match text.split_once('\0') {
@@ -246,7 +246,7 @@ pub(super) fn error_from_bytes(bytes: &[u8]) -> Error {
     }
 }
 
-/// The error that the storage of a file did not answer, or that the query failed.
+/// Makes the error that the storage of a file did not answer, or that the call failed.
 fn no_answer(name: &Name, error: Errno) -> Error {
     match error {
         Errno::TIMEDOUT => Error::not_available(format!("the storage of {name} does not respond")),
@@ -277,7 +277,7 @@ impl ReadAt for DistantFile {
         self.length
     }
     fn fingerprint(&self) -> [u64; 4] {
-        // A file that no longer answers gets another fingerprint.
+        // A file that no longer answers has a different fingerprint.
         let found = look(self.storage, &self.name, &self.open).ok().flatten();
         found.map_or([u64::MAX; 4], |(_, fingerprint)| fingerprint)
     }
@@ -287,8 +287,8 @@ impl ReadAt for DistantFile {
 pub(super) struct Storage(Vec<Mount>);
 
 impl Storage {
-    /// The mounts of the process with this directory and memory. The kernel takes longer to write mountinfo than to
-    /// answer most other questions, and `who` asks about every process: so the mounts of pmdb itself serve for all that
+    /// Reads the mounts of the process with this directory and memory. The kernel needs more time for mountinfo than
+    /// for most files, and `who` needs the mounts of every process. So those of pmdb are used for all processes that
     /// see the same ones.
     pub(super) fn of(directory: &Directory, memory: &Memory) -> Result<Arc<Storage>> {
         let outlook = Outlook::of(directory, |name| memory.path(name));
@@ -299,14 +299,14 @@ impl Storage {
         Storage::new(&text.unwrap_or_default(), &mut until_interrupted())
     }
 
-    /// Those in this text, none if it cannot be decoded. Each is a step.
+    /// Decodes the mounts in a text; none if it is damaged. Each costs one step.
     fn new(text: &[u8], budget: &mut Budget) -> Result<Arc<Storage>> {
         let mounts = access::mounts(text, budget).unwrap_or_default();
         budget.check()?;
         Ok(Arc::new(Storage(mounts)))
     }
 
-    /// The mounts of pmdb itself.
+    /// Returns the mounts of pmdb.
     pub(super) fn own() -> Result<Arc<Storage>> {
         match own(|own| own.storage.clone()) {
             Err(Errno::CANCELED) => Err(OutOfBudget::Interrupted.into()),
@@ -314,32 +314,32 @@ impl Storage {
         }
     }
 
-    /// Whether a server answers for the file behind `region`. `None` if no mount has its device.
+    /// Returns whether a server provides the file that `region` maps. `None` if no mount has its device.
     pub(super) fn serves(&self, region: &Region) -> Option<bool> {
         let mut mounts = self.0.iter().filter(|mount| mount.device == region.device);
         mounts.next().map(Mount::is_served)
     }
 
-    /// The device of the file system that `path` leads to, links aside, if a server answers for it.
+    /// Returns the device of the filesystem at `path`, without regard to links, if a server provides it.
     pub(super) fn served_at(&self, path: &[u8]) -> Option<Device> {
         let holds = |mount: &&Mount| {
             let point = mount.point.as_bytes();
             let rest = path.strip_prefix(point.strip_suffix(b"/").unwrap_or(point));
             rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'/')))
         };
-        // Of several mounts on one directory the last one is visible.
+        // Of several mounts on one directory only the last one is visible.
         let mounts = self.0.iter().filter(holds);
         let nearest = mounts.max_by_key(|mount| mount.point.as_bytes().len());
         nearest.filter(|mount| mount.is_served()).map(|mount| mount.device)
     }
 }
 
-/// What decides which mounts a process sees.
+/// The facts that decide which mounts a process sees.
 #[derive(PartialEq)]
 struct Outlook {
-    /// Its mount namespace, as the link in `/proc` names it.
+    /// The mount namespace, as the link in `/proc` names it.
     namespace: Vec<u8>,
-    /// Device and inode of its root directory: another one after chroot(2).
+    /// Device and inode of the root directory, which chroot(2) changes.
     root: (Device, u64),
 }
 
@@ -352,22 +352,22 @@ impl Outlook {
     }
 }
 
-/// That of pmdb itself, which changes neither.
+/// Returns the outlook of pmdb, which never changes.
 fn own_outlook() -> &'static Option<Outlook> {
     static OWN: OnceLock<Option<Outlook>> = OnceLock::new();
     OWN.get_or_init(|| Outlook::of(&Directory::open("/proc/self").ok()?, str::to_owned))
 }
 
-/// The mounts of pmdb itself, as they were last read.
+/// The mounts of pmdb when they were last read.
 static OWN: Mutex<Option<OwnMounts>> = Mutex::new(None);
 
-/// The text of mountinfo of pmdb itself.
+/// Returns the text of mountinfo of pmdb.
 pub(super) fn own_text() -> rustix::io::Result<Vec<u8>> {
     own(|own| own.text.clone())
 }
 
-/// What `wanted` takes of the mounts of pmdb itself. One answer needs them several times, so they are read again only
-/// after they have changed.
+/// Returns what `wanted` selects from the mounts of pmdb. One command needs them several times, so they are read again
+/// only after they have changed.
 fn own<T>(wanted: impl Fn(&OwnMounts) -> T) -> rustix::io::Result<T> {
     let mut kept = OWN.lock().unwrap_or_else(PoisonError::into_inner);
     match kept.take() {
@@ -376,7 +376,7 @@ fn own<T>(wanted: impl Fn(&OwnMounts) -> T) -> rustix::io::Result<T> {
     }
 }
 
-/// Mounts, with the open file that they were read from, and its text.
+/// Mounts, with the text and the open file from which they were read.
 struct OwnMounts {
     mountinfo: OwnedFd,
     text: Vec<u8>,
@@ -391,7 +391,7 @@ impl OwnMounts {
         Ok(OwnMounts { mountinfo, text, storage })
     }
 
-    /// Whether no mount has changed since the file was opened. A poll of the open file reports each change once
+    /// Returns whether no mount has changed since the file was opened. A poll of the open file reports each change once
     /// (`mounts_poll` in fs/proc_namespace.c).
     fn is_current(&self) -> bool {
         let mut asked = [PollFd::new(&self.mountinfo, PollFlags::PRI)];

@@ -18,22 +18,23 @@ use rustix::io::{Errno, pread, retry_on_intr};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
-/// Shared by the sources of the process and of the files behind its regions.
+/// The state that the sources of a process and of its mapped files share.
 pub(super) struct Attached {
     handle: Arc<Handle>,
     memory: RwLock<Arc<Memory>>,
-    /// The file behind a region that somebody keeps open.
+    /// The file that a region maps, while a caller keeps it open.
     held: Mutex<Option<(Region, Weak<ModuleFile>)>>,
-    /// What it saw mounted, and when.
+    /// The mounts that the process sees, and when they were read.
     storage: Mutex<Option<(Instant, Arc<Storage>)>>,
-    /// Between reads of its page map.
+    /// The pauses between reads of the page map.
     pauses: Pauses,
 }
 
-/// Pages that are read or scanned at a time: less than 1 ms of work where memory is dense.
+/// The number of pages that are read or scanned at a time: less than 1 ms of work for dense memory.
 pub(super) const PIECE: usize = 16 << 10;
 
-/// Adds `count` stretches to the `found` ones before them, of which the last may go on. Returns how many there are now.
+/// Joins `count` new ranges with the `found` ones before them: the first new one may continue the last found one.
+/// Returns the number of ranges.
 fn joined(stretches: &mut [PageRegion], found: usize, count: usize) -> usize {
     let all = found + count;
     if let Some([.., last, next]) = stretches.get_mut(..=found)
@@ -48,8 +49,8 @@ fn joined(stretches: &mut [PageRegion], found: usize, count: usize) -> usize {
     all
 }
 
-/// For so long what a process sees mounted is not asked again where only new mounts matter: one command opens the files
-/// behind many regions.
+/// How long the mounts of a process are cached when only new mounts matter. One command opens the files of many
+/// regions.
 const RECENT: Duration = Duration::from_millis(20);
 
 impl Attached {
@@ -61,7 +62,7 @@ impl Attached {
         Ok(Self::with(Arc::new(handle), memory))
     }
 
-    /// Attaches to a process for a quick look. Its regions and its name are read only when they are asked for.
+    /// Attaches to a process for a short inspection. Regions and name are read only when they are needed.
     pub(super) fn for_a_look(handle: Arc<Handle>) -> Result<Self> {
         let memory = Memory::for_a_look(&handle)?;
         Ok(Self::with(handle, memory))
@@ -87,13 +88,13 @@ impl Attached {
         self.handle.directory()
     }
 
-    /// The address space as it was last opened.
+    /// Returns the address space that was last opened.
     pub(super) fn memory(&self) -> Arc<Memory> {
-        // The value is consistent even after a panic: it is replaced whole.
+        // The value is consistent even after a panic, because it is replaced as a whole.
         self.memory.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What it sees mounted, or saw a moment ago; otherwise what `read` gives.
+    /// Returns the cached mounts of the process, if they are recent; otherwise those that `read` returns.
     pub(super) fn recent_storage(&self, read: impl FnOnce() -> Result<Arc<Storage>>) -> Result<Arc<Storage>> {
         let mut kept = self.storage.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(match &*kept {
@@ -102,20 +103,20 @@ impl Attached {
         })
     }
 
-    /// The file behind `region`, while somebody keeps it open.
+    /// Returns the file that `region` maps, while a caller keeps it open.
     pub(super) fn open_file(&self, region: &Region) -> Option<Arc<ModuleFile>> {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let (of, file) = held.as_ref()?;
         (of == region).then(|| file.upgrade()).flatten()
     }
 
-    /// Takes note of the file behind `region` that somebody keeps open.
+    /// Remembers the file that `region` maps, while a caller keeps it open.
     pub(super) fn set_held(&self, region: &Region, file: &Arc<ModuleFile>) {
         let held = (region.clone(), Arc::downgrade(file));
         *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
     }
 
-    /// Whether it is still the same program; opens the address space of the new one if not.
+    /// Returns whether the process still runs the same program. If not, opens the address space of the new one.
     pub(super) fn liveness(&self) -> Result<Liveness> {
         let exited = || Ok(Liveness::Exited(self.handle.exit_code()));
         if self.handle.has_exited() {
@@ -135,13 +136,13 @@ impl Attached {
                 Ok(Liveness::Executed)
             }
             Err(Error::Gone { .. }) => exited(),
-            // The files of a process without memory belong to root: the refusal may mean that it has exited.
+            // The files of a process without memory belong to root, so the refusal may mean that it has exited.
             Err(_) if self.handle.is_exiting() => exited(),
             Err(error) => Err(error),
         }
     }
 
-    /// Why the address space `memory` can no longer be read.
+    /// Returns the error why the address space `memory` can no longer be read.
     pub(super) fn end_error(&self, memory: &Memory) -> Error {
         let has_gone = match Memory::open(&self.handle) {
             Ok(now) => !now.is_alive(),
@@ -155,7 +156,7 @@ impl Attached {
         Error::gone(format!("{who} has executed another program: earlier answers about its memory no longer hold"))
     }
 
-    /// An error of a system call on a file of the address space `memory`.
+    /// Converts the error of a system call on a file of the address space `memory`.
     pub(super) fn access_error(&self, memory: &Memory, file: &str, error: Errno) -> Error {
         match error {
             Errno::SRCH => self.end_error(memory),
@@ -163,20 +164,20 @@ impl Attached {
         }
     }
 
-    /// `/proc/PID/maps` of the address space `memory`.
+    /// Returns `/proc/PID/maps` of the address space `memory`.
     pub(super) fn maps<'m>(&self, memory: &'m Memory) -> Result<&'m OwnedFd> {
         let maps = memory.maps(&self.handle);
         maps.map_err(|error| if memory.is_alive() { error } else { self.end_error(memory) })
     }
 
-    /// All of it. Empty when the address space is gone.
+    /// Reads all of `/proc/PID/maps`. Empty if the address space is gone.
     pub(super) fn maps_text(&self, memory: &Memory) -> Result<Vec<u8>> {
         let maps = self.maps(memory)?;
         read_to_end(|text, so_far| pread(maps, spare_capacity(text), so_far))
             .map_err(|error| self.access_error(memory, "maps", error))
     }
 
-    /// Appends what one read gives of it from `offset` on. A live address space always has regions.
+    /// Appends the result of one read of `/proc/PID/maps` from `offset` on. A live address space always has regions.
     pub(super) fn maps_from(&self, offset: u64, into: &mut Vec<u8>) -> Result<usize> {
         let memory = self.memory();
         let maps = self.maps(&memory)?;
@@ -192,14 +193,14 @@ impl Attached {
         let memory = self.memory();
         let read = self.read_entries(&memory, first, into);
         let read = read.map_err(|error| self.access_error(&memory, "pagemap", error))?;
-        // The page map of a dead address space ends at once: only that of a live one tells where memory ends.
+        // The page map of a dead address space ends at once: its end is that of memory only for a live one.
         if read < into.len() && !memory.is_alive() {
             return Err(self.end_error(&memory));
         }
         Ok(read)
     }
 
-    /// In pieces, with pauses.
+    /// Reads page-map entries in pieces, with pauses.
     fn read_entries(&self, memory: &Memory, first: u64, into: &mut [u64]) -> rustix::io::Result<usize> {
         let mut so_far = 0;
         for piece in into.chunks_mut(PIECE) {
@@ -213,7 +214,7 @@ impl Attached {
         Ok(so_far)
     }
 
-    /// PAGEMAP_SCAN in pieces of so many pages. Stretches that were cut between two of them are joined again.
+    /// Scans (PAGEMAP_SCAN) in pieces of `pages` pages. Ranges that were split between two pieces are joined.
     pub(super) fn scan_in_pieces(
         &self,
         memory: &Memory,
@@ -243,7 +244,7 @@ impl Attached {
         }
     }
 
-    /// The page tables of the address space, as they are in the kernel's memory.
+    /// Returns the page tables of the address space, found in the kernel's memory.
     pub(super) fn page_tables(&self) -> Result<PageTables> {
         let memory = self.memory();
         if let Some(tables) = memory.tables.get() {
@@ -253,9 +254,9 @@ impl Attached {
         Ok(*memory.tables.get_or_init(|| found))
     }
 
-    /// Clears the soft-dirty bits of the address space, if it is still the known one.
+    /// Clears the soft-dirty bits of the process, unless it now has another address space.
     pub(super) fn clear_soft_dirty(&self) -> Result<()> {
-        /// `CLEAR_REFS_SOFT_DIRTY` in fs/proc/task_mmu.c: the other numbers clear other things.
+        /// `CLEAR_REFS_SOFT_DIRTY` in fs/proc/task_mmu.c. Other numbers clear other bits.
         const SOFT_DIRTY: &[u8] = b"4";
         let memory = self.memory();
         if !memory.is_alive() {
@@ -278,13 +279,13 @@ impl Attached {
         let contents = memory.contents(&self.handle)?;
         let mut done = 0;
         while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
-            // `pread` takes no offset in the upper half, where only the kernel and gate pages are.
+            // `pread` accepts no offset in the upper half, which has only the kernel and gate pages.
             let from = address.checked_add(done as u64);
             let Some(from) = from.filter(|from| i64::try_from(from.get()).is_ok()) else {
                 break;
             };
             match retry_on_intr(|| pread(contents, &mut *rest, from.get())) {
-                // A guard page, a hole, a page beyond the end of its file.
+                // A guard page, a hole, or a page past the end of its file.
                 Err(Errno::IO | Errno::FAULT) => break,
                 Err(error) => return Err(self.access_error(&memory, "mem", error)),
                 Ok(0) => break,
@@ -298,7 +299,7 @@ impl Attached {
     }
 }
 
-/// What `/proc` says of the address space `memory`.
+/// The view of `/proc` on the address space `memory`.
 struct LiveView<'a> {
     attached: &'a Attached,
     memory: &'a Memory,
@@ -319,7 +320,7 @@ impl AddressView for LiveView<'_> {
         /// `PROC_PID_INIT_INO` in include/linux/proc_ns.h.
         const FIRST: u64 = 0xeffffffc;
         let (proc, own) = (Directory::proc().ok()?, rustix::process::getpid().as_raw_nonzero().get());
-        // Of the namespace of pmdb, and of that of this /proc.
+        // Whether pmdb is in the initial PID namespace, and this /proc is that of pmdb's namespace.
         let is_first = proc.file("self/ns/pid").and_then(rustix::fs::fstat).is_ok_and(|stat| stat.st_ino == FIRST);
         let is_same = proc.read("self/stat").is_ok_and(|stat| stat.starts_with(format!("{own} ").as_bytes()));
         (is_first && is_same).then(|| self.attached.handle.pid())

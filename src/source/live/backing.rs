@@ -15,12 +15,13 @@ use rustix::fs::{Access, AtFlags, CWD, MemfdFlags, SeekFrom, accessat, fstat, ma
 use rustix::io::Errno;
 use std::sync::OnceLock;
 
-/// Pages of one query of the page cache: it bounds the memory for the answer.
+/// The number of pages in one query of the page cache, which limits the memory for the answer.
 const WINDOW_PAGES: u64 = 1 << 16;
-/// Windows that are queried one by one of a whole file, which may be sparse: 1 TiB with pages of 4 KiB.
+/// The most windows of a whole file that are queried one by one: 1 TiB with pages of 4 KiB. A sparse file may be
+/// larger.
 const MOST_WINDOWS: u64 = 1 << 12;
 
-/// The runs of `range` in `region`, whose object is `file`. Each query of the kernel is a step.
+/// Finds the runs of `range` in `region`, whose object is `file`. Each query of the kernel costs one step.
 pub(super) fn runs(
     file: &ModuleFile,
     region: &Region,
@@ -42,12 +43,12 @@ pub(super) fn runs(
     Ok(runs.found)
 }
 
-/// Bytes of a file that are in the page cache.
+/// Returns the bytes of a file that are in the page cache.
 pub(super) fn cached_bytes(file: &ModuleFile, name: &Name, page: PageSize, budget: &mut Budget) -> Result<u64> {
     BackingQuery::about(file, name, page)?.cached(budget)
 }
 
-/// Runs as [`from_bytes`] reads them: three words each, then why the last one is unknown.
+/// Encodes runs for [`from_bytes`]: three words each, then the reason why the last one is unknown.
 pub(super) fn in_bytes(runs: &[BackingRun]) -> Vec<u8> {
     let mut bytes = (runs.len() as u64).to_ne_bytes().to_vec();
     let mut unknown = String::new();
@@ -74,7 +75,7 @@ const CODES: [BackingContent; 4] = [
     BackingContent::Contents { cached: true },
 ];
 
-/// The runs that [`in_bytes`] wrote.
+/// Decodes the runs that [`in_bytes`] encoded.
 pub(super) fn from_bytes(bytes: &[u8]) -> Vec<BackingRun> {
     let (words, _) = bytes.as_chunks();
     let mut words = words.iter().copied().map(u64::from_ne_bytes);
@@ -100,7 +101,7 @@ struct RunBuilder<'b> {
 }
 
 impl RunBuilder<'_> {
-    /// Adds the content of the bytes of the file from `from` up to `to`.
+    /// Adds the content of the bytes `from..to` of the file.
     fn add(&mut self, from: u64, to: u64, content: Result<BackingContent>) {
         let at = |offset: u64| self.start.checked_add(offset.saturating_sub(self.first));
         let Some(range) = at(from).zip(at(to)).and_then(|(from, to)| AddressRange::new(from, to)) else {
@@ -115,12 +116,12 @@ impl RunBuilder<'_> {
     }
 }
 
-/// How the page cache is queried.
+/// The system call that queries the page cache.
 #[derive(Clone, Copy)]
 enum CacheQuery {
     /// cachestat(2)
     Counts,
-    /// mincore(2), which sees the file below an overlay. It tells the truth only to those who could write the file.
+    /// mincore(2), which sees the file below an overlay. The result is true only for callers who could write the file.
     Map,
 }
 
@@ -129,10 +130,10 @@ struct BackingQuery<'f> {
     file: &'f ModuleFile,
     name: &'f Name,
     page: PageSize,
-    /// Its size, rounded up to whole pages.
+    /// The size of the object, rounded up to whole pages.
     size: u64,
     shared_memory: bool,
-    /// For a file on hugetlbfs: the bytes of its allocated pages.
+    /// The bytes of its allocated pages, for a file on hugetlbfs.
     pool_bytes: Option<u64>,
     way: CacheQuery,
 }
@@ -150,18 +151,19 @@ impl<'f> BackingQuery<'f> {
             size: size.checked_next_multiple_of(page.bytes()).unwrap_or(size),
             shared_memory: filesystem == TMPFS,
             pool_bytes: (filesystem == HUGETLBFS).then_some(stat.st_blocks as u64 * 512),
-            // A file of an overlay is cached in the file below; cachestat sees only its own cache, which is empty.
+            // Pages of a file on an overlay are in the cache of the file below. cachestat shows only the overlay's
+            // cache, which is empty.
             way: if filesystem == OVERLAYFS { CacheQuery::Map } else { CacheQuery::Counts },
         })
     }
 
-    /// The bytes from `from` up to `to`, all of them before the end of the file.
+    /// Finds the content of the bytes `from..to`, all before the end of the file.
     fn contents(&self, from: u64, to: u64, runs: &mut RunBuilder<'_>) -> Result<()> {
         if let Some(bytes) = self.pool_bytes {
             let content = match bytes {
                 0 => Ok(BackingContent::Hole),
                 bytes if bytes >= self.size => Ok(BackingContent::Contents { cached: true }),
-                // Neither SEEK_DATA nor cachestat knows hugetlb pages.
+                // Neither SEEK_DATA nor cachestat shows hugetlb pages.
                 _ => Err(Error::not_available(format!(
                     "{} has some of its huge pages, and the kernel does not show which",
                     self.name
@@ -185,14 +187,14 @@ impl<'f> BackingQuery<'f> {
             }
             let hole = self.seek(SeekFrom::Hole(data))?.unwrap_or(to);
             let hole = hole.checked_next_multiple_of(self.page.bytes()).unwrap_or(to);
-            // A hole at `data` itself: the page was freed meanwhile.
+            // A hole at `data` means that the page was freed after the first seek.
             at = hole.clamp((data + self.page.bytes()).min(to), to);
             self.add_cached(data, at, runs)?;
         }
         Ok(())
     }
 
-    /// Where a seek leads to; `None` when there is nothing more before the end.
+    /// Returns the offset of a seek; `None` if there is none before the end.
     fn seek(&self, to: SeekFrom) -> Result<Option<u64>> {
         match seek(self.file, to) {
             Ok(offset) => Ok(Some(offset)),
@@ -201,7 +203,7 @@ impl<'f> BackingQuery<'f> {
         }
     }
 
-    /// Finds which of the bytes from `from` up to `to` are in the page cache.
+    /// Finds which of the bytes `from..to` are in the page cache.
     fn add_cached(&self, from: u64, to: u64, runs: &mut RunBuilder<'_>) -> Result<()> {
         let window = WINDOW_PAGES * self.page.bytes();
         let mut way = self.way;
@@ -217,7 +219,7 @@ impl<'f> BackingQuery<'f> {
             };
             match asked {
                 Ok(()) => at = end,
-                // Before Linux 6.5.
+                // Linux before 6.5 has no cachestat.
                 Err(Errno::NOSYS) if matches!(way, CacheQuery::Counts) => way = CacheQuery::Map,
                 Err(error) => {
                     runs.add(at, to, Err(self.open_error(error)));
@@ -228,8 +230,8 @@ impl<'f> BackingQuery<'f> {
         Ok(())
     }
 
-    /// Bisects ranges that are partly cached, until each is cached whole or not at all; or why the kernel shows nothing
-    /// of them.
+    /// Bisects ranges that are partly cached, until each is cached as a whole or not at all. The inner error is why the
+    /// kernel shows nothing about them.
     fn halve(&self, from: u64, to: u64, runs: &mut RunBuilder<'_>) -> Result<rustix::io::Result<()>> {
         let mut left = vec![(from, to)];
         while let Some((from, to)) = left.pop() {
@@ -250,7 +252,7 @@ impl<'f> BackingQuery<'f> {
         Ok(Ok(()))
     }
 
-    /// Bytes of all of the file that are in the page cache.
+    /// Returns how many bytes of the file are in the page cache.
     fn cached(&self, budget: &mut Budget) -> Result<u64> {
         let counted = match (self.size, self.way) {
             (0, _) => Ok(0),
@@ -258,14 +260,15 @@ impl<'f> BackingQuery<'f> {
             (_, CacheQuery::Map) => Err(Errno::NOSYS),
         };
         let pages = match counted {
-            // Before Linux 6.5, and of an overlay.
+            // Linux before 6.5, and overlays.
             Err(Errno::NOSYS) => self.mapped_pages(budget),
             counted => counted.map_err(|error| self.open_error(error)),
         };
         pages.map(|pages| pages.saturating_mul(self.page.bytes()))
     }
 
-    /// The number of its pages that are in the page cache. Each window is a step: holes may be cached too.
+    /// Counts the pages of the file in the page cache by mincore(2). Each window costs one step. Holes may be cached
+    /// too, so none is skipped.
     fn mapped_pages(&self, budget: &mut Budget) -> Result<u64> {
         let window = WINDOW_PAGES * self.page.bytes();
         if self.size.div_ceil(window) > MOST_WINDOWS {
@@ -285,7 +288,7 @@ impl<'f> BackingQuery<'f> {
         Ok(cached as u64)
     }
 
-    /// Whether each page of a window is in the page cache.
+    /// Returns for each page of a window whether it is in the page cache.
     fn window(&self, from: u64, to: u64) -> rustix::io::Result<Vec<bool>> {
         if !self.could_write() {
             return Err(Errno::PERM);
@@ -305,7 +308,7 @@ impl<'f> BackingQuery<'f> {
         Ok(())
     }
 
-    /// Whether the kernel shows pmdb the page cache of the file (`can_do_mincore`).
+    /// Returns whether the kernel shows pmdb the page cache of the file (`can_do_mincore`).
     fn could_write(&self) -> bool {
         let owns = fstat(self.file).is_ok_and(|stat| stat.st_uid == rustix::process::geteuid().as_raw());
         let path = format!("/proc/self/fd/{}", self.file.as_fd().as_raw_fd());
@@ -323,26 +326,28 @@ impl<'f> BackingQuery<'f> {
     }
 }
 
-/// The device of shared memory in no mounted filesystem, which no path leads to.
+/// Returns the device of shared memory in no mounted filesystem, which has no path.
 pub(super) fn shared_memory() -> Option<[u64; 2]> {
     static DEVICE: OnceLock<Option<[u64; 2]>> = OnceLock::new();
     *DEVICE.get_or_init(|| device_of_a_memfd(MemfdFlags::empty()))
 }
 
-/// Every memfd, System V segment and shared anonymous mapping is on one filesystem that is mounted nowhere. A memfd of
-/// pmdb's own shows its major and minor number.
+/// Returns major and minor number of a memfd's device. Every memfd, System V segment and shared anonymous mapping is on
+/// one filesystem that is mounted nowhere.
 fn device_of_a_memfd(kind: MemfdFlags) -> Option<[u64; 2]> {
     let stat = fstat(memfd_create("pmdb", MemfdFlags::CLOEXEC | kind).ok()?).ok()?;
     Some([major(stat.st_dev).into(), minor(stat.st_dev).into()])
 }
 
-/// Whether a file in no mount is the kernel's own memory, which is mounted nowhere. Any other file system was unmounted
-/// while in use (`umount -l`), as is done with storage that does not answer: a file there may have the name of a memfd.
+/// Returns whether a file in no mount is memory of the kernel, which is mounted nowhere. Any other filesystem was
+/// unmounted while in use (`umount -l`), as is done with storage that does not answer. A file there may have the name
+/// of a memfd.
 pub(super) fn is_kernels_own(device: Device, name: &[u8]) -> bool {
     !name.starts_with(b"/") || is_own_memory(device)
 }
 
-/// Whether the file system of this device is mounted nowhere, and in memory: that of memfds, or of a hugetlb pool.
+/// Returns whether the filesystem of this device is mounted nowhere, and in memory: that of memfds, or of a hugetlb
+/// pool.
 fn is_own_memory(device: Device) -> bool {
     static POOLS: OnceLock<Vec<[u64; 2]>> = OnceLock::new();
     let device = [device.major.into(), device.minor.into()];
@@ -350,9 +355,9 @@ fn is_own_memory(device: Device) -> bool {
     shared_memory() == Some(device) || pools().contains(&device)
 }
 
-/// The devices of the hugetlb pools, one for each page size. An empty memfd takes no page of them.
+/// Returns the devices of the hugetlb pools, one for each page size, by empty memfds, which use no page.
 pub(super) fn devices_of_pools() -> Option<Vec<[u64; 2]>> {
-    /// Where a size stands among the flags: its logarithm (MFD_HUGE_SHIFT).
+    /// The place of the size in the flags, as a logarithm (MFD_HUGE_SHIFT).
     const SIZE_SHIFT: u32 = 26;
     let Ok(pools) = std::fs::read_dir("/sys/kernel/mm/hugepages") else {
         // Without /sys the page sizes are unknown.

@@ -1,4 +1,4 @@
-//! Memory cgroups: from an inode number, as `/proc/kpagecgroup` gives it, to the path of a directory.
+//! Memory cgroups: inodes, paths and files of groups in the mounted hierarchy.
 
 use super::apart;
 use super::directory::read_all;
@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
 
-/// Directories of the hierarchy of memory cgroups.
+/// Lists directories of the hierarchy of memory cgroups.
 pub(super) fn groups(which: CgroupQuery<'_>, budget: &mut Budget) -> Result<Vec<Cgroup>> {
     let hierarchy = CgroupMount::open(Controller::Memory, budget)?;
     hierarchy.require_controller()?;
@@ -25,7 +25,7 @@ pub(super) fn groups(which: CgroupQuery<'_>, budget: &mut Budget) -> Result<Vec<
     }
 }
 
-/// A file of a cgroup.
+/// Reads a file of a cgroup.
 pub(super) fn text(asked: GroupText<'_>, budget: &mut Budget) -> Result<Vec<u8>> {
     CgroupMount::open(asked.file.controller(), budget)?.file(asked.path, asked.file)
 }
@@ -45,7 +45,7 @@ impl CgroupMount {
         let failed = |error| Error::io(format!("looking at the cgroups in {}", mount.point), error);
         let point = OsStr::from_bytes(mount.point.as_bytes());
         let top = directory(CWD, point.as_bytes()).map_err(failed)?;
-        // Something else may be mounted over it.
+        // Another filesystem may be mounted over it.
         let (device, _) = numbers(&fstat(&top).map_err(failed)?);
         if device != mount.device {
             return Err(failed(Errno::STALE));
@@ -53,26 +53,26 @@ impl CgroupMount {
         Ok(CgroupMount { mount, controller, top })
     }
 
-    /// Refuses a hierarchy of cgroup v2 without the controller. If one of cgroup v1 has it instead, the inodes are of
-    /// that one, and mean other groups here.
+    /// Fails for a hierarchy of cgroup v2 without the controller. If a hierarchy of cgroup v1 has it, the inodes of
+    /// `/proc/kpagecgroup` are of that one, and would be those of other groups here.
     pub(super) fn require_controller(&self) -> Result<()> {
         let lacks_it = self.mount.filesystem == "cgroup2" && !has_controller(&self.top, self.controller);
         if lacks_it { Err(none(self.controller)) } else { Ok(()) }
     }
 
-    /// Where it is mounted.
+    /// Returns the mount point.
     pub(super) fn point(&self) -> &Name {
         &self.mount.point
     }
 
-    /// The group at a path below the mount, if there is one.
+    /// Returns the group at a path below the mount, if there is one.
     fn group(&self, path: &[u8]) -> Option<Cgroup> {
         let name = OsStr::from_bytes(below(path));
         let stat = statat(&self.top, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         Some(group(stat.st_ino, path.to_vec()))
     }
 
-    /// A file of the group at a path below the mount.
+    /// Reads a file of the group at a path below the mount.
     fn file(&self, path: &[u8], file: GroupFile) -> Result<Vec<u8>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let directory = directory(&self.top, below(path));
@@ -80,7 +80,7 @@ impl CgroupMount {
         text.map_err(|error| Error::io(format!("reading {} of the cgroup {}/", file.name(), Name::copied(path)), error))
     }
 
-    /// All groups. There may be many thousands: each is a step.
+    /// Lists all groups. There may be many thousands, so each costs one step.
     fn groups(&self, budget: &mut Budget) -> Result<Vec<Cgroup>> {
         let failed = |error| {
             let point = &self.mount.point;
@@ -99,7 +99,7 @@ impl CgroupMount {
                         .into_iter()
                         .map(|(inode, name)| group(inode, [&parent, b"/".as_slice(), name.to_bytes()].concat())),
                 ),
-                // Gone meanwhile, or closed to this user.
+                // The group was removed, or this user may not read it.
                 Err(Errno::NOENT | Errno::NODEV | Errno::ACCESS) => {}
                 Err(error) => return Err(failed(error)),
             }
@@ -107,7 +107,7 @@ impl CgroupMount {
         Ok(groups)
     }
 
-    /// Inode and name of the directories in a directory.
+    /// Returns inode and name of the directories in a directory.
     fn children(&self, path: &[u8]) -> rustix::io::Result<Vec<(u64, std::ffi::CString)>> {
         let mut children = Vec::new();
         for entry in Dir::new(directory(&self.top, below(path))?)? {
@@ -129,14 +129,14 @@ fn none(controller: Controller) -> Error {
     Error::not_available(format!("{} cgroups are not mounted here: their paths are unknown", controller.name()))
 }
 
-/// Whether a group of cgroup v2 has a controller.
+/// Returns whether a group of cgroup v2 has a controller.
 fn has_controller(group: &OwnedFd, controller: Controller) -> bool {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let controllers = openat(group, "cgroup.controllers", flags, Mode::empty()).and_then(read_all);
     controllers.is_ok_and(|words| words.split(u8::is_ascii_whitespace).any(|word| word == controller.name().as_bytes()))
 }
 
-/// A path below the mount as a system call takes it.
+/// Converts a path below the mount for a system call.
 fn below(path: &[u8]) -> &[u8] {
     match path.strip_prefix(b"/") {
         Some(path) => path,

@@ -10,8 +10,8 @@ use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, RawDir, StatxFlags, openat, re
 use rustix::io::{Errno, Result, read, retry_on_intr, write};
 use std::sync::OnceLock;
 
-/// `/proc` makes its text anew for each read of a small file, and gives at most a page of a large one: so each read
-/// gets room for some pages.
+/// The free capacity in bytes for each read. `/proc` makes its text anew for each read of a small file, and returns at
+/// most a page of a large one.
 const LEAST: usize = 4 << 10;
 
 /// A handle on `/proc`, or on `/proc/PID`.
@@ -19,13 +19,13 @@ const LEAST: usize = 4 << 10;
 pub(super) struct Directory(OwnedFd);
 
 impl Directory {
-    /// Opens `path` as a handle only. Where /proc is mounted with `hidepid=2`, even that takes rights.
+    /// Opens `path` as a handle only (O_PATH). If /proc is mounted with `hidepid=2`, even that needs rights.
     pub(super) fn open(path: &str) -> Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         with_raised_rights(|| openat(CWD, path, flags, Mode::empty())).map(Directory)
     }
 
-    /// `/proc`, opened once.
+    /// Returns `/proc`, opened once.
     pub(super) fn proc() -> Result<&'static Self> {
         static PROC: OnceLock<Directory> = OnceLock::new();
         match PROC.get() {
@@ -34,19 +34,19 @@ impl Directory {
         }
     }
 
-    /// The handle itself, for opens of other kinds.
+    /// Returns the handle, for other ways to open files below it.
     pub(super) fn fd(&self) -> &OwnedFd {
         &self.0
     }
 
-    /// Opens a file of it for reading.
+    /// Opens a file of the directory for reading.
     pub(super) fn file(&self, path: &str) -> Result<OwnedFd> {
-        // NONBLOCK and NOCTTY are for links, such as `exe`, that might lead to something else than a file.
+        // NONBLOCK and NOCTTY are for links such as `exe`, which may lead to other objects than files.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         with_raised_rights(|| openat(&self.0, path, flags, Mode::empty()))
     }
 
-    /// Writes to a file of it, in one piece.
+    /// Writes to a file of the directory, in one system call.
     pub(super) fn write(&self, path: &str, bytes: &[u8]) -> Result<()> {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         with_raised_rights(|| {
@@ -55,13 +55,13 @@ impl Directory {
         })
     }
 
-    /// The whole of a file.
+    /// Reads a whole file.
     pub(super) fn read(&self, path: &str) -> Result<Vec<u8>> {
-        // For some (`stat`, `syscall`) the kernel checks the rights of the reader, not of the opener.
+        // For some files (`stat`, `syscall`) the kernel checks the rights of the reader, not of the opener.
         with_raised_rights(|| read_all(self.file(path)?))
     }
 
-    /// The whole of a file. Each part is a step; a budget that is over interrupts the read.
+    /// Reads a whole file. Each part costs one step, and a budget that is over interrupts the read.
     pub(super) fn read_within(&self, path: &str, budget: &mut Budget) -> Result<Vec<u8>> {
         with_raised_rights(|| {
             let file = self.file(path)?;
@@ -72,20 +72,20 @@ impl Directory {
         })
     }
 
-    /// What one read of a file gives.
+    /// Returns the result of one read of a file.
     pub(super) fn read_beginning(&self, path: &str) -> Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(LEAST);
         with_raised_rights(|| retry_on_intr(|| read(self.file(path)?, spare_capacity(&mut bytes))))?;
         Ok(bytes)
     }
 
-    /// Where a link leads, as the kernel writes it.
+    /// Returns the target of a link, as the kernel writes it.
     pub(super) fn link(&self, path: &str) -> Result<Vec<u8>> {
         with_raised_rights(|| readlinkat(&self.0, path, Vec::new())).map(|target| target.into_bytes())
     }
 
-    /// Device and inode, as `stat` has them, of what a link such as `exe` or `root` leads to. It is not opened. A
-    /// server, which may not answer, is not asked about it.
+    /// Returns device and inode (`stat`) of the target of a link such as `exe` or `root`, without opening it. A file
+    /// server, which may not reply, gets no request.
     pub(super) fn behind_link(&self, path: &str) -> Result<(Device, u64)> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let behind = with_raised_rights(|| openat(&self.0, path, flags, Mode::empty()))?;
@@ -95,7 +95,7 @@ impl Directory {
         Ok((Device { major, minor }, found.stx_ino))
     }
 
-    /// The names in it, or in a directory below it, that are numbers: processes, threads.
+    /// Returns the names in the directory, or in one below it, that are numbers: processes, threads.
     pub(super) fn numbers(&self, path: &str) -> Result<Vec<u32>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         // The kernel applies `hidepid` when the entries are read.
@@ -109,10 +109,11 @@ impl Directory {
             Ok(numbers)
         })
     }
-    /// Where the mappings of files begin that are listed in `map_files`. The kernel passes over all mappings for each
-    /// read of the list (proc_map_files_readdir in fs/proc/base.c), so no read is made that only finds the end.
+    /// Returns the starts of the mappings of files in `map_files`. For each read of the list the kernel walks all
+    /// mappings (proc_map_files_readdir in fs/proc/base.c), so the last read, which would only find the end, is
+    /// omitted.
     pub(super) fn starts_of_mappings(&self) -> Result<Vec<u64>> {
-        /// A name is two addresses: with what is beside it (`struct linux_dirent64`) no entry takes more.
+        /// The most bytes of an entry (`struct linux_dirent64`), whose name is two addresses.
         const LARGEST: usize = 64;
         const ROOM: usize = 64 << 10;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -143,16 +144,16 @@ pub(super) fn own_file(name: &str) -> Result<OwnedFd> {
     Directory::proc()?.file(&format!("self/{name}"))
 }
 
-/// Reads to the end.
+/// Reads a file to its end.
 pub(super) fn read_all(file: OwnedFd) -> Result<Vec<u8>> {
     read_to_end(|bytes, _| read(&file, spare_capacity(bytes)))
 }
 
-/// Calls `append`, with the number of bytes read so far, until it adds none. The room for them is not cleared first.
+/// Calls `append`, with the number of bytes read so far, until it adds none. Its buffer is not cleared first.
 pub(super) fn read_to_end(mut append: impl FnMut(&mut Vec<u8>, u64) -> Result<usize>) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     loop {
-        // This doubles the capacity when it is too small.
+        // Doubles the capacity if it is too small.
         bytes.try_reserve(LEAST).map_err(|_| Errno::NOMEM)?;
         let so_far = bytes.len() as u64;
         if retry_on_intr(|| append(&mut bytes, so_far))? == 0 {
@@ -161,7 +162,7 @@ pub(super) fn read_to_end(mut append: impl FnMut(&mut Vec<u8>, u64) -> Result<us
     }
 }
 
-/// The rights of pmdb.
+/// Returns the rights of pmdb.
 pub(super) fn credentials() -> Credentials {
     Credentials {
         user: rustix::process::geteuid().as_raw(),

@@ -1,4 +1,4 @@
-//! Which features this kernel and pmdb's rights make available, found out by trying each on pmdb itself.
+//! Tries which features this kernel and pmdb's rights make available, on pmdb itself.
 
 use super::cgroups::CgroupMount;
 use super::directory::{Directory, own_file};
@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 const SYS_ADMIN: &str = "CAP_SYS_ADMIN";
 
-/// Frame numbers, by a page of pmdb's own.
+/// Finds whether frame numbers are shown, by a page of pmdb.
 pub(super) fn frame_numbers() -> Finding {
     let feature = Feature::FrameNumbers;
     match memory::own_entry() {
@@ -38,7 +38,7 @@ pub(super) fn frame_numbers() -> Finding {
     }
 }
 
-/// Processes of other users, by the rights that they take.
+/// Finds whether processes of other users can be read, by the necessary rights.
 pub(super) fn other_users() -> Finding {
     let feature = Feature::OtherUsers;
     let missing = rights::missing_for_other_users();
@@ -56,7 +56,7 @@ pub(super) fn other_users() -> Finding {
     }
 }
 
-/// The files with a word for each frame, by reading a word.
+/// Finds whether the files with a word for each frame can be read, by reading a word.
 pub(super) fn frame_files(files: &FrameFiles) -> impl Iterator<Item = Finding> {
     WordFile::OF_FRAMES.into_iter().filter_map(|file| {
         let (feature, found) = (Feature::of_frames(file)?, format!("/proc/{} can be read", file.name()));
@@ -64,7 +64,7 @@ pub(super) fn frame_files(files: &FrameFiles) -> impl Iterator<Item = Finding> {
     })
 }
 
-/// Whether cgroups have paths here.
+/// Finds whether cgroups have paths here.
 pub(super) fn cgroup_paths() -> Finding {
     let feature = Feature::CgroupPaths;
     let opened = CgroupMount::open(Controller::Memory, &mut until_interrupted());
@@ -74,7 +74,7 @@ pub(super) fn cgroup_paths() -> Finding {
     }
 }
 
-/// The calls on page maps and maps, tried on pmdb itself.
+/// Finds whether the ioctls on page maps and maps are available, by calls on pmdb.
 pub(super) fn calls() -> Vec<Finding> {
     let mut findings = Vec::new();
     let known =
@@ -103,7 +103,7 @@ pub(super) fn calls() -> Vec<Finding> {
     findings
 }
 
-/// The categories that tell more than page-map entries, each with its meaning. Linux 6.7 has them all.
+/// The categories that show more than page-map entries, with their meanings. Linux 6.7 has them all.
 const CATEGORIES: [(Feature, Categories, &str); 3] = [
     (Feature::ScanZero, Categories::ZERO, "PAGE_IS_PFNZERO identifies the zero page, without any rights"),
     (Feature::ScanHuge, Categories::HUGE, "PAGE_IS_HUGE identifies pages that one entry maps as a huge page"),
@@ -114,7 +114,7 @@ const CATEGORIES: [(Feature, Categories, &str); 3] = [
     ),
 ];
 
-/// Their names in the kernel (include/uapi/linux/fs.h), without the common prefix.
+/// Returns their names in the kernel (include/uapi/linux/fs.h), without the common prefix.
 fn category_names(known: Categories) -> Vec<&'static str> {
     let names = [
         (Categories::WRITE_TRACKED, "WPALLOWED"),
@@ -148,7 +148,7 @@ fn not_opened(name: &str, error: Errno) -> String {
     format!("/proc/self/{name} cannot be opened: {error}")
 }
 
-/// Bit 58, by a guard page of pmdb's own.
+/// Finds whether bit 58 is set, by a guard page of pmdb.
 pub(super) fn guard_bit() -> Finding {
     let feature = Feature::GuardBit;
     let page = match sys::ClosedPages::guard() {
@@ -165,7 +165,7 @@ pub(super) fn guard_bit() -> Finding {
     }
 }
 
-/// The idle bitmap.
+/// Finds whether the idle bitmap can be read.
 pub(super) fn idle_bitmap() -> Finding {
     const PATH: &str = "kernel/mm/page_idle/bitmap";
     let opened = Directory::open("/sys").and_then(|sys| sys.file(PATH));
@@ -181,7 +181,7 @@ pub(super) fn idle_bitmap() -> Finding {
     }
 }
 
-/// Whether the link to a mapped file of the process with this directory can be followed.
+/// Checks that the link of a mapped file, of the process with this directory, can be followed.
 pub(super) fn follow(directory: &Directory, range: AddressRange) -> Result<()> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let link = mapped_file(range);
@@ -195,7 +195,7 @@ pub(super) fn follow(directory: &Directory, range: AddressRange) -> Result<()> {
     })
 }
 
-/// Whether the KSM flag can be believed, by the flags of a private page of pmdb's own.
+/// Finds whether the KSM flag is true, by the flags of a private page of pmdb.
 pub(super) fn ksm_flag(files: &FrameFiles) -> Finding {
     let feature = Feature::KsmFlag;
     match memory::own_flags(files) {
@@ -213,7 +213,7 @@ pub(super) fn ksm_flag(files: &FrameFiles) -> Finding {
     }
 }
 
-/// Opens a file of pmdb's own, with the errors of a target's.
+/// Opens a file of pmdb in `/proc/self`, with errors like those for a target.
 pub(super) fn open_own_file(file: &str) -> Result<OwnedFd> {
     own_file(file).map_err(|error| Error::io(format!("opening /proc/self/{file}"), error))
 }

@@ -1,5 +1,5 @@
-//! The identity of a process: a pidfd, a handle on its directory and its start time, as its number may be reused; and
-//! lists of processes.
+//! The identity of a process (a pidfd, a handle on its directory, and its start time), because its id may be reused;
+//! and lists of processes.
 
 use super::directory::Directory;
 use crate::access::{Error, Result};
@@ -16,26 +16,26 @@ use std::panic::resume_unwind;
 use std::sync::{Arc, OnceLock};
 use std::thread::{Builder, available_parallelism};
 
-/// One process. The handle never means another one, even after the process has ended.
+/// A process. The handle never refers to another one, even after the process has ended.
 #[derive(Debug)]
 pub(super) struct Handle {
     pid: u32,
     directory: Directory,
-    /// Opened when it is first needed, unless the process was asked for by its number.
+    /// The pidfd, opened when it is first needed, or at once for a process that the user selects.
     pidfd: OnceLock<rustix::io::Result<OwnedFd>>,
-    /// Its `stat` when that was first read.
+    /// The text of `stat` when it was first read.
     first: OnceLock<Vec<u8>>,
 }
 
 impl Handle {
-    /// Opens the process `pid`, or the process that the thread `pid` belongs to. The pidfd is opened after the
-    /// directory. If the directory still answers then, both belong to the same process.
+    /// Opens the process `pid`, or the process of the thread `pid`. The pidfd is opened after the directory. If the
+    /// directory still answers then, both belong to the same process.
     pub(super) fn open(pid: u32) -> Result<Self> {
         let directory = directory_of(pid)?;
         let pidfd = match pidfd_of(pid) {
             Ok(pidfd) => pidfd,
             Err(Errno::SRCH) => return Err(absent(pid)),
-            // The number of a thread: EINVAL, ENOENT since Linux 6.15.
+            // The id is that of a thread: EINVAL, or ENOENT since Linux 6.15.
             Err(error) => {
                 let status = directory.read("status");
                 let status = status.map_err(|error| not_found(pid, error))?;
@@ -48,7 +48,7 @@ impl Handle {
         Ok(Handle { pid, directory, pidfd: Ok(pidfd).into(), first: OnceLock::new() })
     }
 
-    /// The same, with its current `stat`.
+    /// Opens a process, and returns its current `stat` too.
     pub(super) fn open_with_stat(pid: u32) -> Result<(Self, Stat)> {
         let handle = Self::open(pid)?;
         let stat = handle.read_stat();
@@ -56,7 +56,7 @@ impl Handle {
         Ok((handle, Stat::parse(&stat)?))
     }
 
-    /// Opens a process from a listing. Perhaps only its `stat` will ever be read.
+    /// Opens a process of a list. Often only its `stat` is read.
     fn of_listed(pid: u32) -> Result<(Self, Vec<u8>)> {
         let handle = Handle { pid, directory: directory_of(pid)?, pidfd: OnceLock::new(), first: OnceLock::new() };
         let stat = handle.read_stat();
@@ -67,11 +67,11 @@ impl Handle {
     pub(super) fn pid(&self) -> u32 {
         self.pid
     }
-    /// When it started; 0 if it had gone before anybody asked.
+    /// Returns the start time in clock ticks since boot; 0 if the process ended before it was read.
     pub(super) fn start_time(&self) -> u64 {
         self.first().map_or(0, |stat| stat.start_time)
     }
-    /// Its name when its `stat` was first read; empty if it had gone before.
+    /// Returns the name of the process when its `stat` was first read; empty if the process ended before.
     pub(super) fn first_name(&self) -> Name {
         self.first().map_or_else(Name::default, |stat| stat.name)
     }
@@ -85,18 +85,18 @@ impl Handle {
         &self.directory
     }
 
-    /// Whether all its threads have ended.
+    /// Returns whether all threads have ended.
     pub(super) fn has_exited(&self) -> bool {
         self.ends_within(0)
     }
 
-    /// Whether it is about to exit: a process loses its memory just before it ends.
+    /// Returns whether the process exits within 0.1 s. A process loses its memory just before it ends.
     pub(super) fn is_exiting(&self) -> bool {
         self.ends_within(100_000_000)
     }
 
-    /// How it ended, as `wait` gives it, if the kernel tells. Before Linux 6.15 it tells only until the parent has
-    /// reaped the process, and shows 0 to readers without the right to know.
+    /// Returns the exit status as `wait` gives it, if the kernel shows it. Before Linux 6.15 it shows the status only
+    /// until the parent has reaped the process, and 0 to readers without the right.
     pub(super) fn exit_code(&self) -> Option<i32> {
         if let Some(code) = self.pidfd().ok().and_then(sys::exit_of) {
             return Some(code);
@@ -109,7 +109,8 @@ impl Handle {
         (stat.exit_code != 0 || self.status().is_some_and(may_know)).then_some(stat.exit_code)
     }
 
-    /// A pidfd becomes readable when the process ends, whether or not its parent has reaped it.
+    /// Waits for the end of the process. A pidfd becomes readable at the end, whether or not the parent has reaped the
+    /// process.
     fn ends_within(&self, nanoseconds: u32) -> bool {
         let pidfd = match self.pidfd() {
             Ok(pidfd) => pidfd,
@@ -123,7 +124,7 @@ impl Handle {
     fn pidfd(&self) -> std::result::Result<&OwnedFd, &Errno> {
         let open = || {
             let pidfd = pidfd_of(self.pid)?;
-            // Its number may be reused by now, but not while the directory answers.
+            // The id may have been reused, but not while the directory answers.
             let answers = self.directory.file("stat");
             answers.map(|_| pidfd).map_err(|error| match error {
                 Errno::MFILE | Errno::NFILE => error,
@@ -133,7 +134,7 @@ impl Handle {
         self.pidfd.get_or_init(open).as_ref()
     }
 
-    /// `/proc/PID/stat`, as long as there is one.
+    /// Reads `/proc/PID/stat`. Fails if the process has ended.
     pub(super) fn stat(&self) -> Result<Stat> {
         let stat = self.read_stat().map_err(|error| match error {
             Errno::SRCH | Errno::NOENT => self.exit_error(&Name::default()),
@@ -142,7 +143,7 @@ impl Handle {
         Ok(Stat::parse(&stat)?)
     }
 
-    /// `/proc/PID/status`, if it can be read.
+    /// Reads `/proc/PID/status`, if that is possible.
     pub(super) fn status(&self) -> Option<Status> {
         Status::parse(&self.directory.read("status").ok()?).ok()
     }
@@ -153,7 +154,7 @@ impl Handle {
         Ok(stat)
     }
 
-    /// The error that it has exited, and which process has its number now.
+    /// Returns the error that the process has exited, with the process that has its id now.
     pub(super) fn exit_error(&self, name: &Name) -> Error {
         let named = process_title(self.pid, name);
         let successor = Directory::open(&format!("/proc/{}", self.pid))
@@ -169,7 +170,7 @@ impl Handle {
     }
 }
 
-/// The process of this number, or that the thread of this number belongs to.
+/// Returns the process with this id, or the one of the thread with this id.
 pub(super) fn process_of(number: u32) -> Result<u32> {
     match pidfd_of(number) {
         Ok(_) => Ok(number),
@@ -190,8 +191,7 @@ fn directory_of(pid: u32) -> Result<Directory> {
     Directory::open(&format!("/proc/{pid}")).map_err(|error| not_found(pid, error))
 }
 
-/// Why nothing can be read of the process `pid`: it may not exist, `/proc` may not be mounted, or files or memory were
-/// short.
+/// Returns why process `pid` cannot be read: it does not exist, `/proc` is not mounted, or files or memory were short.
 fn not_found(pid: u32, error: Errno) -> Error {
     match error {
         Errno::MFILE | Errno::NFILE | Errno::NOMEM => Error::io(format!("opening /proc/{pid}"), error),
@@ -199,7 +199,7 @@ fn not_found(pid: u32, error: Errno) -> Error {
     }
 }
 
-/// The error if `/proc` is not mounted here.
+/// Returns an error if `/proc` is not mounted here.
 fn no_proc() -> Option<Error> {
     /// `PROC_SUPER_MAGIC` (include/uapi/linux/magic.h)
     const PROC: u64 = 0x9fa0;
@@ -213,17 +213,17 @@ fn absent(pid: u32) -> Error {
     Error::no_such_process(format!("no such process: {pid} (or it is hidden from this user)"))
 }
 
-/// `process 812 (bash)`
+/// Formats a process for errors: `process 812 (bash)`.
 pub(super) fn process_title(pid: u32, name: &Name) -> String {
     if name.is_empty() { format!("process {pid}") } else { format!("process {pid} ({name})") }
 }
 
-/// Every process that can be listed. Those that end meanwhile are left out.
+/// Lists all processes. Those that end during the listing are left out.
 pub(super) fn all_processes() -> Result<Vec<Listed>> {
     Ok(process_ids()?.into_iter().filter_map(|pid| list_one(pid).ok()).collect())
 }
 
-/// The process of this number, or that the thread of this number belongs to.
+/// Returns the process with this id, or the one of the thread with this id.
 ///
 /// Fails if there is none.
 pub(super) fn one_process(number: u32) -> Result<Listed> {
@@ -241,7 +241,7 @@ fn list_one(pid: u32) -> rustix::io::Result<Listed> {
     })
 }
 
-/// The threads of the process of this directory. Those that end meanwhile are left out.
+/// Lists the threads of the process with this directory. Those that end during the listing are left out.
 pub(super) fn threads(process: &Directory) -> Result<Vec<Listed>> {
     let numbers = process.numbers("task");
     let numbers = numbers.map_err(|error| Error::io("listing /proc/PID/task", error))?;
@@ -250,8 +250,8 @@ pub(super) fn threads(process: &Directory) -> Result<Vec<Listed>> {
     Ok(numbers.into_iter().filter_map(listed).collect())
 }
 
-/// The file descriptors in `table`, a directory below that of the process. Those that are closed meanwhile are left
-/// out.
+/// Lists the file descriptors in `table`, a directory below that of the process. Those that are closed during the
+/// listing are left out.
 pub(super) fn descriptors(process: &Directory, table: &str) -> Result<Vec<Listed>> {
     let numbers = process.numbers(table).map_err(|error| Error::io(format!("listing /proc/PID/{table}"), error))?;
     let listed = |number: u32| {
@@ -261,14 +261,14 @@ pub(super) fn descriptors(process: &Directory, table: &str) -> Result<Vec<Listed
     Ok(numbers.into_iter().filter_map(listed).collect())
 }
 
-/// Every process, with a handle on it. Very many are read on several cores.
+/// Opens a handle on every process. Very many are opened by several threads.
 pub(super) fn held_processes() -> Result<Vec<Listed>> {
-    /// Reading this many processes takes less time than starting a thread.
+    /// The number of processes whose reading lasts less than starting a thread.
     const FEW: usize = 128;
-    /// The most cores that are of use: more contend for locks in the kernel.
+    /// The most threads: more would contend for locks in the kernel.
     const MOST: usize = 4;
     let numbers = process_ids()?;
-    // A handle is an open file: half of those allowed are left for everything else.
+    // A handle is an open file. Half of the files that pmdb may open are left for other uses.
     let may_hold = numbers.len() <= rights::open_files() / 2;
     if may_hold {
         make_room(numbers.len())?;
@@ -277,7 +277,7 @@ pub(super) fn held_processes() -> Result<Vec<Listed>> {
         let (handle, stat) = match Handle::of_listed(pid) {
             Ok(listed) => listed,
             Err(error @ Error::Io { .. }) => return Some(Err(error)),
-            // A process that has ended meanwhile has no memory.
+            // A process that has ended since the listing has no memory.
             Err(_) => return None,
         };
         let handle = may_hold.then(|| Arc::new(handle) as Arc<dyn Any + Send + Sync>);
@@ -301,7 +301,7 @@ pub(super) fn held_processes() -> Result<Vec<Listed>> {
         for (share, helper) in others {
             all.extend(match helper {
                 Ok(helper) => helper.join().unwrap_or_else(|panic| resume_unwind(panic)),
-                // This user may have no more threads: this one does the work.
+                // This user may have no more threads, so this one does the work.
                 Err(_) => all_of(share),
             }?);
         }
@@ -309,17 +309,17 @@ pub(super) fn held_processes() -> Result<Vec<Listed>> {
     })
 }
 
-/// Grows the kernel's table of open files once, before there are threads: with threads each growth waits for all
+/// Extends the kernel's table of open files once, before there are threads. With threads each extension waits for all
 /// processors, some milliseconds (expand_fdtable in fs/file.c).
 fn make_room(files: usize) -> Result<()> {
     let proc = Directory::proc().map_err(|error| Error::io("opening /proc", error))?;
     let last = i32::try_from(files).unwrap_or(i32::MAX);
-    // If it is refused, opening takes longer.
+    // A refusal only makes opening slower.
     _ = fcntl_dupfd_cloexec(proc.fd(), last);
     Ok(())
 }
 
-/// The numbers in `/proc`.
+/// Lists the numbers in `/proc`.
 fn process_ids() -> Result<Vec<u32>> {
     if let Some(error) = no_proc() {
         return Err(error);

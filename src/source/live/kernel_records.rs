@@ -1,4 +1,4 @@
-//! Opens `/proc/kcore` for the kernel's own records of pages, and proves their layout on pages of pmdb's own.
+//! Opens `/proc/kcore` for the kernel's records of pages (`struct page`), and proves their layout on pages of pmdb.
 
 use super::directory::Directory;
 use super::memory::{self, FrameFiles};
@@ -17,7 +17,7 @@ use std::fs::File;
 use std::io::Read;
 use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
 
-/// The records of the kernel that runs, opened once.
+/// Returns the records of the running kernel, opened once.
 pub(super) fn records() -> Result<&'static Records> {
     static RECORDS: OnceLock<Result<Records>> = OnceLock::new();
     RECORDS.get_or_init(open).as_ref().map_err(Clone::clone)
@@ -28,8 +28,8 @@ fn open() -> Result<Records> {
 }
 
 fn core() -> Result<ReadCore> {
-    // Reads through one open file share a buffer in the kernel, which does not lock it (`private_data` in
-    // fs/proc/kcore.c): what one thread reads may be what another one asked for.
+    // Reads through one open file share an unlocked buffer in the kernel (`private_data` in fs/proc/kcore.c), so that a
+    // thread may get the bytes that another one requested.
     let first = open_core()?;
     let more = (1..READERS).map_while(|_| open_core().ok());
     let files: Vec<Mutex<OwnedFd>> = std::iter::once(first).chain(more).map(Mutex::new).collect();
@@ -88,7 +88,7 @@ fn is_locked_down() -> bool {
 
 fn layout() -> Result<Layout> {
     const FILE: &str = "kernel/btf/vmlinux";
-    /// Types of the largest kernels, many times over.
+    /// The most types of a BTF file: several times those of the largest kernels.
     const MOST_TYPES: u64 = 4_000_000;
     let bytes = Directory::open("/sys").and_then(|sys| sys.read(FILE)).map_err(|error| match error {
         Errno::NOENT => Error::not_available(format!("there is no /sys/{FILE} (no CONFIG_DEBUG_INFO_BTF)")),
@@ -98,7 +98,7 @@ fn layout() -> Result<Layout> {
     Layout::parse(bytes, &mut budget).map_err(|error| Error::not_available(format!("/sys/{FILE}: {error}")))
 }
 
-/// What pmdb knows of its own pages, and what `/proc` says of all.
+/// The facts that prove the layout: the pages of pmdb, and the files of `/proc` about all pages.
 struct LiveGround {
     frame_files: FrameFiles,
     page: usize,
@@ -114,8 +114,8 @@ fn frame_of(address: u64) -> Option<u64> {
     memory::own_entry_at(address)?.frame().map(FrameNumber::get)
 }
 
-/// A second process with the memory of this one, unless there is so much of it that a fork would disturb a program that
-/// uses pmdb as a library.
+/// Starts a second process that shares the memory of this one, unless a fork of so much memory would disturb a program
+/// that uses pmdb as a library.
 fn sharer() -> Option<Sharer> {
     const MOST: u64 = 256 << 20;
     let text = Directory::proc().and_then(|proc| proc.read("self/statm")).ok()?;
@@ -127,16 +127,16 @@ fn sharer() -> Option<Sharer> {
 }
 
 impl LiveGround {
-    /// An anonymous page that was written to.
+    /// Allocates an anonymous page, and writes to it.
     fn own_page(&self, bytes: &[u8]) -> Option<OwnMemory> {
         let memory = OwnMemory::anonymous(self.page).ok()?;
         memory.write(0, bytes).ok()?;
         Some(memory)
     }
 
-    /// Memory that the kernel may have made one huge page of, and where that begins in it.
+    /// Allocates memory that may become a huge page, and returns the place of that in it.
     fn own_huge_page(&self) -> Option<(OwnMemory, usize, usize)> {
-        /// Larger ones take too long to clear.
+        /// The most bytes of a huge page: clearing larger ones lasts too long.
         const MOST: usize = 64 << 20;
         let text = Directory::open("/sys").and_then(|sys| sys.read("kernel/mm/transparent_hugepage/hpage_pmd_size"));
         let huge: usize = String::from_utf8(text.ok()?).ok()?.trim().parse().ok()?;
@@ -148,7 +148,7 @@ impl LiveGround {
         let mut flags = [0];
         self.words(WordFile::FrameFlags, frame_of(memory.address() + begin as u64)?, &mut flags)?;
         if !PageFlags::from_bits_retain(flags[0]).contains(PageFlags::COMPOUND_HEAD) {
-            // It empties the batches of all processors first (`madvise_collapse` in mm/khugepaged.c).
+            // Before that the kernel empties the batches of all processors (`madvise_collapse` in mm/khugepaged.c).
             _ = memory.collapse(begin, huge);
         }
         Some((memory, begin, huge))
@@ -173,9 +173,9 @@ impl Ground for LiveGround {
     }
 
     fn own_frames(&self) -> Vec<u64> {
-        /// Pages that are looked at around each place.
+        /// The number of pages that are checked around each place.
         const AROUND: u64 = 24;
-        // The stack, the heap, the program and the C library.
+        // The stack, the heap, the executable and the C library.
         let (on_stack, on_heap) = (0u8, Box::new(0u8));
         let places = [
             (&raw const on_stack).addr(),
@@ -222,7 +222,7 @@ impl Ground for LiveGround {
             look(OwnFile { frame, device, inode: stat.st_ino, index });
             Some(())
         };
-        // The last is in a page cache of several levels.
+        // The last index makes the tree of the page cache have several levels.
         for index in [2, 7, 70] {
             _ = file(index);
         }
@@ -238,7 +238,7 @@ impl Ground for LiveGround {
             if let Some(_sharer) = sharer() {
                 look(frame()?, true);
             }
-            // From now on page tables map it page by page.
+            // A change of its protection makes the kernel map it page by page.
             memory.protect(begin, self.page).ok()?;
             look(frame()?, false);
             Some(())

@@ -1,4 +1,4 @@
-//! What is behind a mapping or a file descriptor, found without opening it.
+//! The file of a mapping or a file descriptor, found without opening it.
 
 use super::apart::{answer, words};
 use super::attached::Attached;
@@ -17,7 +17,8 @@ use crate::source::OnMount;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, fstat, fstatfs, major, minor, openat, statx};
 
-/// Below the directory of a process, a descriptor in a folder (`fd`, `fdinfo`) of a thread, or of the process.
+/// Returns the path of a descriptor below the directory of a process. `folder` is `fd` or `fdinfo`, of a thread or of
+/// the process.
 fn of_descriptor(folder: &str, thread: Option<u32>, number: u32) -> String {
     match thread {
         Some(thread) => format!("task/{thread}/{folder}/{number}"),
@@ -25,16 +26,17 @@ fn of_descriptor(folder: &str, thread: Option<u32>, number: u32) -> String {
     }
 }
 
-/// The number of the mount that the file behind a descriptor is on; no words if its fdinfo has none.
+/// Returns the number of the mount with the file of a descriptor; no words if its fdinfo does not have it.
 pub(super) fn mount_of_descriptor(process: &Directory, thread: Option<u32>, number: u32) -> Result<Vec<u64>> {
     let info = process.read(&of_descriptor("fdinfo", thread, number));
     let info = info.map_err(|error| Error::io(format!("reading fdinfo of descriptor {number}"), error))?;
     Ok(mount_id(&info).map(u64::from).into_iter().collect())
 }
 
-/// The words of [`MappedFile`] for the file behind a descriptor, by its link below the directory of the process, if it
-/// is on the expected mount: the target can change its descriptors at any time, and a server may have to answer. That
-/// is so too for a file on a mount that nobody sees any more, whatever its name.
+/// Returns the words of [`MappedFile`] for the file of a descriptor, by its link below the directory of the process, if
+/// it is still on the expected mount: the target can change its descriptors at any time. A child process reads them if a
+/// server may provide the file, which may not reply. That may also be so for a file on a mount that is no longer visible,
+/// whatever its name is.
 pub(super) fn behind_descriptor(process: &Directory, thread: Option<u32>, at: OnMount) -> Result<Vec<u64>> {
     let path = of_descriptor("fd", thread, at.number);
     let failed = |error| Error::io(format!("looking at /proc/PID/{path}"), error);
@@ -43,7 +45,7 @@ pub(super) fn behind_descriptor(process: &Directory, thread: Option<u32>, at: On
         return Err(Error::not_available(format!("descriptor {} leads to another file now", at.number)));
     }
     let name = process.link(&path).map_err(failed)?;
-    // Numbers of devices are no question for a server.
+    // The device number needs no request to a server.
     let device = statx(&found, "", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, StatxFlags::empty());
     let device =
         device.map(|found| Device { major: found.stx_dev_major, minor: found.stx_dev_minor }).unwrap_or_default();
@@ -54,8 +56,8 @@ pub(super) fn behind_descriptor(process: &Directory, thread: Option<u32>, at: On
     Ok(words(&answer(device, &Name::new(name), status)?).collect())
 }
 
-/// A handle (O_PATH) on the file behind a descriptor, and the number of its mount, which no other mount gets as long as
-/// the handle is open. No server is asked.
+/// Opens a handle (O_PATH) on the file of a descriptor. Returns it with the number of its mount, which is not reused
+/// while the handle is open. No server gets a request.
 fn held(process: &Directory, path: &str) -> rustix::io::Result<(OwnedFd, Option<u32>)> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let found = with_raised_rights(|| openat(process.fd(), path, flags, Mode::empty()))?;
@@ -63,8 +65,8 @@ fn held(process: &Directory, path: &str) -> rustix::io::Result<(OwnedFd, Option<
     Ok((found, mount_id(&info)))
 }
 
-/// Bytes of the file behind a descriptor that are in the page cache. It is opened, but only if it is the `expected` one
-/// and no server answers for it: the target can change its descriptors at any time.
+/// Returns the bytes of a descriptor's file that are in the page cache. The file is opened, but only if it is the
+/// `expected` one and no server provides it: the target can change its descriptors at any time.
 pub(super) fn cached_of_descriptor(
     process: &Attached,
     (thread, number): (Option<u32>, u32),
@@ -77,7 +79,7 @@ pub(super) fn cached_of_descriptor(
     let (found, mount) = held(directory, &path).map_err(failed)?;
     let mounts = directory.read(&process.memory().path("mountinfo")).map_err(failed)?;
     let mounts = access::mounts(&mounts, budget)?;
-    // A server would have to answer `stat` too.
+    // `stat` may send a request to the server too.
     let mount = mounts.iter().find(|one| mount == Some(one.id));
     let is_expected = |found: &OwnedFd| fstat(found).is_ok_and(|stat| numbers(&stat) == expected);
     if mount.is_none_or(Mount::is_served) || !is_expected(&found) {
@@ -88,9 +90,10 @@ pub(super) fn cached_of_descriptor(
 }
 
 impl LiveModules {
-    /// What `stat` and `statfs` have of the file behind `region`: through its link in `map_files`, or by its path.
+    /// Returns the words of `stat` and `statfs` for the file that `region` maps, through its link in `map_files` or by
+    /// its path.
     pub(super) fn status(&self, region: &Region) -> Result<[u64; MappedFile::WORDS]> {
-        // The first System V segment of a namespace has number 0.
+        // 0 is no inode, except that the first System V segment of a namespace has number 0.
         if region.inode == 0 && !region.is_without_path() {
             return Err(no_file(region));
         }
@@ -117,7 +120,7 @@ impl LiveModules {
     }
 }
 
-/// The words of [`MappedFile`], from a path handle (O_PATH).
+/// Reads the words of [`MappedFile`] from a path handle (O_PATH).
 fn status_words(found: &OwnedFd) -> rustix::io::Result<[u64; MappedFile::WORDS]> {
     let (stat, system) = (fstat(found)?, fstatfs(found)?);
     let (device, inode) = numbers(&stat);

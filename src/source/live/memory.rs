@@ -1,8 +1,8 @@
-//! The files that the kernel ties to one address space when they are opened: after an exec they read as empty. And files
-//! with a 64-bit word for each page: page maps, and `/proc/kpageflags` and its kin; and their words for a page of pmdb's
-//! own.
+//! Files that the kernel ties to one address space when they are opened, and that read as empty after an exec. Files
+//! with a 64-bit word for each page: page maps, `/proc/kpageflags`, `kpagecount` and `kpagecgroup`; and their words for
+//! a page of pmdb.
 //!
-//! pmdb knows what the kernel should report of its own page, and so notices what the kernel hides or gets wrong.
+//! pmdb knows the correct words for its page, and so notices if the kernel hides or misreports them.
 
 use super::directory::{self, Directory, own_file};
 use super::handle::{Handle, process_title};
@@ -17,36 +17,36 @@ use rustix::io::Errno;
 use std::convert::Infallible;
 use std::sync::OnceLock;
 
-/// The address space of a process, as long as it runs the same program.
+/// The address space of a process while it runs the same program.
 pub(super) struct Memory {
-    /// The name of the process when this was opened, or when it was listed.
+    /// The name of the process when this was opened, or when the process was listed.
     name: OnceLock<Name>,
-    /// The size of its pages.
+    /// The page size of the process.
     pub(super) page: PageSize,
     /// `/proc/PID/pagemap`
     pub(super) page_map: OwnedFd,
-    /// A thread that still runs, when the main thread has ended: `/proc/PID/maps` and the like are empty then.
+    /// A thread that still runs, if the main thread has ended: `/proc/PID/maps` and others are empty then.
     thread: Option<u32>,
-    /// Device and inode of the executable, if they are known.
+    /// Device and inode of the executable, if known.
     program: OnceLock<Option<(Device, u64)>>,
     maps: OnceLock<Result<OwnedFd>>,
     contents: OnceLock<Result<OwnedFd>>,
-    /// Its page tables, once they were found.
+    /// The page tables, once they were found.
     pub(super) tables: OnceLock<PageTables>,
 }
 
 impl Memory {
-    /// Opens the page map of the address space that the process has now.
+    /// Opens the page map of the current address space of the process.
     pub(super) fn open(handle: &Handle) -> Result<Self> {
         Self::of(handle, handle.stat()?)
     }
 
-    /// As [`open`](Self::open), with the current `stat`.
+    /// Opens the page map, with the current `stat`.
     pub(super) fn of(handle: &Handle, stat: Stat) -> Result<Self> {
         Self::with_name(stat.name.into(), handle)
     }
 
-    /// As [`open`](Self::open), but the name is read only when it is needed.
+    /// Opens the page map. The name is read only when it is needed.
     pub(super) fn for_a_look(handle: &Handle) -> Result<Self> {
         Self::with_name(OnceLock::new(), handle)
     }
@@ -57,7 +57,7 @@ impl Memory {
             let who = process_title(handle.pid(), name);
             let stat = handle.stat().ok();
             match error {
-                // Its files have another owner and no contents.
+                // The files of a kernel thread have another owner and no contents.
                 _ if stat.as_ref().is_some_and(|stat| stat.is_kernel_thread) => {
                     Error::not_available(format!("{who} is a kernel thread: it has no memory of its own"))
                 }
@@ -80,40 +80,39 @@ impl Memory {
         })
     }
 
-    /// The name of the process; empty if it had gone before the first call.
+    /// Returns the name of the process; empty if the process ended before the first call.
     pub(super) fn name(&self, handle: &Handle) -> &Name {
         self.name.get_or_init(|| handle.first_name())
     }
 
-    /// The path of a file below `/proc/PID`, of a thread that still runs.
+    /// Returns the path of a file below `/proc/PID`, for a thread that still runs.
     pub(super) fn path(&self, file: &str) -> String {
         path(self.thread, file)
     }
 
-    /// Whether the program that runs in it has these numbers, as `stat` gives them. `process` is its directory.
+    /// Returns whether its executable has this device and inode (`stat`). `process` is the directory of the process.
     pub(super) fn is_of_program(&self, file: (Device, u64), process: &Directory) -> bool {
         *self.program.get_or_init(|| process.behind_link("exe").ok()) == Some(file)
     }
 
-    /// Whether the address space is still there.
+    /// Returns whether the address space still exists.
     pub(super) fn is_alive(&self) -> bool {
         has_memory(&self.page_map)
     }
 
-    /// `/proc/PID/maps`, of the same address space as the page map.
+    /// Returns `/proc/PID/maps` of the same address space as the page map.
     pub(super) fn maps(&self, handle: &Handle) -> Result<&OwnedFd> {
         let open = || {
             let (path, name) = (self.path("maps"), self.name(handle));
             let opened = handle.directory().file(&path);
             let maps = opened.map_err(|error| open_error(handle, name, &path, error));
-            // It was opened after the page map: if the process has executed another program in between, it belongs to
-            // that one.
+            // `maps` was opened after the page map: after an exec in between it is of the new program.
             if self.is_alive() { maps } else { Err(handle.exit_error(name)) }
         };
         open_once(&self.maps, open)
     }
 
-    /// `/proc/PID/mem`, opened when it is first needed: it takes more rights than the page map.
+    /// Returns `/proc/PID/mem`, opened when it is first needed, because it needs more rights than the page map.
     pub(super) fn contents(&self, handle: &Handle) -> Result<&OwnedFd> {
         let open = || {
             let (path, name) = (self.path("mem"), self.name(handle));
@@ -133,7 +132,7 @@ impl MemoryLifetime for Memory {
     }
 }
 
-/// The result of `open`, which is cached; an error only if it lasts, and not if files or memory were short.
+/// Returns the cached result of `open`. An error is cached if it is permanent, and not if files or memory were short.
 fn open_once(place: &OnceLock<Result<OwnedFd>>, open: impl FnOnce() -> Result<OwnedFd>) -> Result<&OwnedFd> {
     let opened = match place.get() {
         Some(opened) => opened,
@@ -152,7 +151,7 @@ fn path(thread: Option<u32>, file: &str) -> String {
     }
 }
 
-/// Opens the page map of the process, or, when its main thread has ended, that of any thread that still has memory (see
+/// Opens the page map of the process. If its main thread has ended, opens that of any thread that still has memory (see
 /// sourceware bug 31207).
 fn open_page_map(handle: &Handle) -> rustix::io::Result<(Option<u32>, OwnedFd)> {
     let directory = handle.directory();
@@ -163,7 +162,7 @@ fn open_page_map(handle: &Handle) -> rustix::io::Result<(Option<u32>, OwnedFd)> 
     };
     match open(None) {
         Ok(file) => return Ok((None, file)),
-        // The files of a zombie belong to root: others get EACCES, and not the error for missing memory.
+        // The files of a zombie belong to root, so that others get EACCES instead of the error for missing memory.
         Err(error) if error != Errno::SRCH && !handle.stat().is_ok_and(|stat| is_zombie(&stat)) => return Err(error),
         Err(_) => {}
     }
@@ -178,18 +177,18 @@ fn open_page_map(handle: &Handle) -> rustix::io::Result<(Option<u32>, OwnedFd)> 
     Err(failure)
 }
 
-/// Whether an address space is behind a page map: it has an entry for address 0, mapped or not.
+/// Returns whether a page map has an address space: it then has an entry for address 0, mapped or not.
 fn has_memory(page_map: &OwnedFd) -> bool {
     let mut first = [0];
     read_words(page_map, 0, &mut first).is_ok_and(|read| read == 1)
 }
 
-/// Whether its main thread has ended and was not reaped.
+/// Returns whether the main thread has ended and was not reaped.
 fn is_zombie(stat: &Stat) -> bool {
     stat.state == 'Z'
 }
 
-/// Why a file of a process may not be opened, and what would help.
+/// Returns why a file of a process may not be opened, with a remedy.
 pub(super) fn open_error(handle: &Handle, name: &Name, file: &str, error: Errno) -> Error {
     let who = process_title(handle.pid(), name);
     let path = format!("/proc/{}/{file}", handle.pid());
@@ -207,14 +206,15 @@ pub(super) fn open_error(handle: &Handle, name: &Name, file: &str, error: Errno)
     Error::not_permitted(format!("{what}: {why}"), rights::way_to(TO_LOOK))
 }
 
-/// What overrides each refusal to look at a process in the same user namespace, but that of a security module.
+/// The capabilities that override each refusal to inspect a process in the same user namespace, except that of a
+/// security module.
 const TO_LOOK: &str = "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH";
 
-/// Why a process may not be looked at, as far as the status of pmdb and that of the process prove it. In a user
-/// namespace of pmdb's own, the process may be in another one.
+/// Returns why a process may not be inspected, as far as the statuses of pmdb and of the process prove it. If pmdb is
+/// in another user namespace than the initial one, the process may be in yet another.
 fn why_refused(own: Option<&Status>, process: Option<&Status>, has_rights: bool, is_one_namespace: bool) -> String {
     match own.zip(process).map(|(own, process)| own.refused_by(process, is_one_namespace)) {
-        // Users, groups and capabilities are no reasons then. The remedy says what may be.
+        // Users, groups and capabilities are no reasons then. The remedy lists the possible ones.
         _ if has_rights => "permission denied".into(),
         Some(Some(why)) => why,
         Some(None) => "it is not dumpable (it changed its ids, or requested that), is in another user namespace, or a \
@@ -224,24 +224,25 @@ fn why_refused(own: Option<&Status>, process: Option<&Status>, has_rights: bool,
     }
 }
 
-/// The status of pmdb itself.
+/// Reads the status of pmdb.
 fn own_status() -> Option<Status> {
     Status::parse(&directory::read_all(directory::own_file("status").ok()?).ok()?).ok()
 }
 
-/// Whether a file is only for those who may trace the process (PTRACE_MODE_ATTACH), which Yama can restrict further.
+/// Returns whether a file is readable only for tracers of the process (PTRACE_MODE_ATTACH), which Yama can restrict
+/// further.
 fn is_for_tracers(file: &str) -> bool {
     matches!(file.rsplit('/').next(), Some("mem" | "syscall"))
 }
 
-/// The file `name` in the directory of another file of the process.
+/// Returns the file `name` in the directory of another file of the process.
 fn beside(file: &str, name: &str) -> String {
     file.rsplit_once('/').map_or_else(|| name.to_owned(), |(directory, _)| format!("{directory}/{name}"))
 }
 
-/// Why Yama refuses the tracing of a process that may be looked at, and what would help; `None` if it is not Yama that
-/// does. A process of another user, one that is not dumpable, and one with more rights may not be looked at either: the
-/// kernel asks about these first (__ptrace_may_access in kernel/ptrace.c), and Yama only about tracing.
+/// Returns why Yama refuses tracing of a process that may be inspected, with a remedy; `None` if Yama does not refuse.
+/// A process of another user, one that is not dumpable, and one with more rights may not be inspected either: the
+/// kernel checks these first (__ptrace_may_access in kernel/ptrace.c), and Yama only for tracing.
 fn yama(has_right: bool) -> Option<(String, String)> {
     let text = Directory::proc().and_then(|proc| proc.read(YAMA)).ok()?;
     let scope = std::str::from_utf8(&text).ok()?.trim().parse().ok()?;
@@ -250,10 +251,10 @@ fn yama(has_right: bool) -> Option<(String, String)> {
 
 const YAMA: &str = "sys/kernel/yama/ptrace_scope";
 
-/// The same at a scope, as `yama_ptrace_access_check` in security/yama/yama_lsm.c decides.
+/// Decides for a scope of Yama, like `yama_ptrace_access_check` in security/yama/yama_lsm.c.
 fn yama_at(scope: u32, has_right: bool) -> Option<(String, String)> {
     let who_may = match scope {
-        // Scope 3 has no exception. It cannot be lowered again either (`yama_dointvec_minmax`).
+        // Scope 3 has no exception, and cannot be lowered (`yama_dointvec_minmax`).
         3.. => {
             let why = format!("Yama allows it to nobody (ptrace_scope {scope})");
             let remedy = "restart the machine with kernel.yama.ptrace_scope below 3: until then it cannot be lowered";
@@ -267,21 +268,21 @@ fn yama_at(scope: u32, has_right: bool) -> Option<(String, String)> {
     Some((why, format!("{}, or set /proc/{YAMA} to 0 as root", rights::way_to("CAP_SYS_PTRACE"))))
 }
 
-/// Reads words from `first` on. Fewer than asked for: the file ends there.
+/// Reads words from `first` on, and returns how many were read: fewer than `into` holds at the end of the file.
 pub(super) fn read_words(file: impl AsFd, first: u64, into: &mut [u64]) -> rustix::io::Result<usize> {
     let is_wrapped = cfg!(target_pointer_width = "32") && first >= WRAPPED && offsets_wrap();
     if first > LAST || is_wrapped { Ok(0) } else { sys::read_words(file, first, into) }
 }
 
-/// No file has words after this one: offsets are signed. The kernel would call a larger offset invalid.
+/// The last possible word of a file, because offsets are signed. The kernel calls a larger offset invalid.
 const LAST: u64 = i64::MAX as u64 / 8 - 1;
 
-/// The first word whose offset takes more than 32 bits.
+/// The first word whose offset needs more than 32 bits.
 const WRAPPED: u64 = 1 << 29;
 
-/// Whether this is a 32-bit kernel. It keeps the lower half of an offset (`unsigned long src = *ppos` in
-/// fs/proc/task_mmu.c and fs/proc/page.c): beyond 4 GiB the file begins again. The page map of a 32-bit program has
-/// nothing there, so a word comes from its start.
+/// Returns whether this is a 32-bit kernel. It uses only the lower half of an offset (`unsigned long src = *ppos` in
+/// fs/proc/task_mmu.c and fs/proc/page.c), so that the file begins again at 4 GiB. The page map of a 32-bit program has
+/// no entries there, so if a word is read, it is that from the beginning.
 fn offsets_wrap() -> bool {
     static WRAP: OnceLock<bool> = OnceLock::new();
     *WRAP.get_or_init(|| {
@@ -299,7 +300,8 @@ impl Default for FrameFiles {
 }
 
 impl FrameFiles {
-    /// Reads words of `file` from frame `first` on. Fewer than asked for: physical memory ends there.
+    /// Reads words of `file` from frame `first` on, and returns how many were read: fewer than `into` holds at the end
+    /// of physical memory.
     pub(super) fn read(&self, file: WordFile, first: u64, into: &mut [u64]) -> Result<usize> {
         let of_frames = self.0.iter().find(|one| one.is == file);
         let missing = || Error::not_available(format!("{} has no words of frames", file.name()));
@@ -307,14 +309,15 @@ impl FrameFiles {
     }
 }
 
-/// One of these files, opened when it is first read.
+/// A file with a word for each frame, opened when it is first read.
 struct FrameFile {
     is: WordFile,
     file: OnceLock<Result<OwnedFd>>,
 }
 
 impl FrameFile {
-    /// Reads words from `first` on. Fewer than asked for: physical memory ends there.
+    /// Reads words from `first` on, and returns how many were read: fewer than `into` holds at the end of physical
+    /// memory.
     fn read(&self, first: u64, into: &mut [u64]) -> Result<usize> {
         let file = self.file.get_or_init(|| self.open()).as_ref().map_err(Clone::clone)?;
         read_words(file, first, into).map_err(|error| Error::io(format!("reading /proc/{}", self.is.name()), error))
@@ -334,7 +337,7 @@ impl FrameFile {
             )),
             error => Error::io(format!("opening /proc/{name}"), error),
         })?;
-        // Containers mount an empty file over it to hide it. Every machine has memory, so an empty file means that.
+        // Containers mount an empty file over it to hide it. Every machine has memory, so the real file is never empty.
         let mut first = [0u64];
         match read_words(&file, 0, &mut first) {
             Ok(0) => Err(Error::not_available(format!("/proc/{name} is empty: something hides it, as containers do"))),
@@ -343,14 +346,14 @@ impl FrameFile {
     }
 }
 
-/// The flags of a private anonymous page that no other process maps.
+/// Returns the flags of a private anonymous page that no other process maps.
 pub(super) fn own_flags(files: &FrameFiles) -> Option<PageFlags> {
     let mut flags = [0];
     let read = files.read(WordFile::FrameFlags, own_entry()?.frame()?.get(), &mut flags).ok()?;
     (read == 1).then_some(PageFlags::from_bits_retain(flags[0]))
 }
 
-/// The page-map entry of such a page, if it is resident.
+/// Returns the page-map entry of a private anonymous page of pmdb, if the page is resident.
 pub(super) fn own_entry() -> Option<PageMapEntry> {
     let page = std::hint::black_box(Box::new(std::process::id()));
     let entry = own_entry_at((&raw const *page).addr() as u64);
@@ -358,7 +361,7 @@ pub(super) fn own_entry() -> Option<PageMapEntry> {
     entry.filter(|entry| entry.is_present())
 }
 
-/// The page-map entry of an address of this program.
+/// Returns the page-map entry of an address in this program.
 pub(super) fn own_entry_at(address: u64) -> Option<PageMapEntry> {
     let index = address / rustix::param::page_size() as u64;
     let mut entry = [0];
@@ -366,16 +369,16 @@ pub(super) fn own_entry_at(address: u64) -> Option<PageMapEntry> {
     (read == 1).then_some(PageMapEntry::new(entry[0]))
 }
 
-/// The lower of `end` and the end of what this program may scan. Ends below pmdb's own stack, which is near that limit,
-/// take no system call.
+/// Returns the lower of `end` and the end of the addresses that this program may scan. Ends below pmdb's stack, which
+/// is near that limit, need no system call.
 pub(super) fn end_of_scan(end: u64, page: PageSize) -> u64 {
     let on_the_stack = 0u8;
     let here = (&raw const on_the_stack).addr() as u64;
     if end <= here { end } else { end.min(end_of_scans(page)) }
 }
 
-/// The end of what this program may scan: that of its own address space (`access_ok` in `pagemap_scan_get_args`), which
-/// may end before its page map does. 0 if the page map cannot be read.
+/// Returns the end of the addresses that this program may scan: that of its address space (`access_ok` in
+/// `pagemap_scan_get_args`), which may be below that of its page map. 0 if the page map cannot be read.
 fn end_of_scans(page: PageSize) -> u64 {
     static PAGES: OnceLock<u64> = OnceLock::new();
     let pages = *PAGES.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! Processes and machines that run now, read from `/proc`.
+//! Running processes and machines, read from `/proc`.
 
 mod apart;
 mod attached;
@@ -41,30 +41,31 @@ use std::cmp::Ordering;
 use std::io::Read;
 use std::sync::{Arc, OnceLock};
 
-/// Opens what pmdb reads of the process with that id, or of the process that the thread with that id belongs to. The
-/// process does not change.
+/// Opens the files of `/proc` that pmdb reads, for the process with this id, or for the process of the thread with this
+/// id. The process does not change.
 ///
 /// # Errors
-/// [`Gone`](Error::Gone) if there is no such process or it is a zombie, [`NotAvailable`](Error::NotAvailable) for a
-/// kernel thread, [`NotPermitted`](Error::NotPermitted) if its page map may not be read.
+/// Fails with [`Gone`](Error::Gone) if there is no such process or it is a zombie, with
+/// [`NotAvailable`](Error::NotAvailable) for a kernel thread, and with [`NotPermitted`](Error::NotPermitted) if its
+/// page map may not be read.
 pub fn process(pid: u32) -> Result<Arc<dyn Source>> {
     Ok(Arc::new(Live { attached: Some(Arc::new(Attached::open(pid)?)), machine: Arc::default() }))
 }
 
-/// The process of this number, or that the thread of this number belongs to.
+/// Returns the process with this id, or the one of the thread with this id.
 ///
 /// # Errors
-/// [`Gone`](Error::Gone) if there is none.
+/// Fails with [`Gone`](Error::Gone) if there is none.
 pub fn process_of(number: u32) -> Result<u32> {
     handle::process_of(number)
 }
 
-/// The machine that pmdb runs on, without a process.
+/// Returns the machine that pmdb runs on, without a process.
 pub fn machine() -> Arc<dyn Source> {
     Arc::new(Live { attached: None, machine: Arc::default() })
 }
 
-/// A process that runs, and its machine.
+/// A running process, and its machine.
 struct Live {
     attached: Option<Arc<Attached>>,
     machine: Arc<LiveMachine>,
@@ -185,7 +186,8 @@ impl Source for Live {
 }
 
 impl Live {
-    /// Files of the machine are short, and what they tell is kept: Ctrl-C leaves no gap in that.
+    /// Files of the machine are short, and their contents are cached: Ctrl-C does not interrupt them, so that nothing
+    /// is missing in the cache.
     fn text(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {
         match file.of_process() {
             Some(name) => self.attached()?.read(file, &name, budget),
@@ -248,7 +250,7 @@ impl KernelRecords for Live {
 }
 
 impl Attached {
-    /// The contents of the file `name` below `/proc/PID`, or where the link of that name leads.
+    /// Reads the file `name` below `/proc/PID`, or the target of a link with this name.
     fn read(&self, file: File, name: &str, budget: &mut Budget) -> Result<Vec<u8>> {
         let memory = self.memory();
         let handle = self.handle();
@@ -265,8 +267,8 @@ impl Attached {
             File::Program | File::UserNamespace | File::IpcNamespace | File::MappedFile(_) => directory.link(&path),
             _ => directory.read_within(&path, budget),
         };
-        // The file is of the program that runs now. That is the known one if its address space is still alive
-        // afterwards.
+        // The file is that of the current program. It is the expected one if its address space still exists after the
+        // read.
         if file == File::Smaps && !memory.is_alive() {
             return Err(self.end_error(&memory));
         }
@@ -281,7 +283,7 @@ impl Attached {
                 process_title(handle.pid(), memory.name(handle))
             )),
             (_, Errno::SRCH | Errno::NOENT) => handle.exit_error(memory.name(handle)),
-            // Only those who may trace the process may read it.
+            // Only tracers of the process may read these files.
             (File::Syscall | File::ThreadSyscall(_), error) => {
                 memory::open_error(handle, memory.name(handle), &path, error)
             }
@@ -289,7 +291,7 @@ impl Attached {
         })
     }
 
-    /// PAGEMAP_SCAN, as far as it reaches. The kernel refuses a scan that ends above the caller's own address space,
+    /// Scans (PAGEMAP_SCAN) as far as possible. The kernel refuses a scan that ends above the caller's address space,
     /// which is smaller than the target's if a 32-bit pmdb inspects a 64-bit process.
     fn scan(&self, question: Scan, into: &mut [PageRegion]) -> Result<(usize, u64)> {
         let memory = self.memory();
@@ -301,8 +303,8 @@ impl Attached {
         scanned.map_err(|error| self.access_error(&memory, "pagemap", error))
     }
 
-    /// `map_files` has a link for each, and a process of many regions has few. An empty list is that of a process whose
-    /// first thread has ended.
+    /// Queries the mappings of files one by one. `map_files` has a link for each; a process with many regions may have
+    /// few. The list is empty for a process whose main thread has ended.
     fn file_mappings(&self, budget: &mut Budget) -> Result<Option<Vec<Mapping>>> {
         let Ok(starts) = self.directory().starts_of_mappings() else {
             return Ok(None);
@@ -325,22 +327,22 @@ impl Attached {
             Ok(mapping) => Ok(Answer::Found(mapping)),
             Err(Errno::NOENT) => Ok(Answer::Nothing),
             Err(Errno::SRCH) => Err(self.end_error(&memory)),
-            // ENOTTY before Linux 6.11, ENAMETOOLONG for a path that the text can hold, a sandbox's EPERM.
+            // ENOTTY before Linux 6.11, ENAMETOOLONG for a path that only the text can hold, or EPERM in a sandbox.
             Err(_) => Ok(Answer::Unavailable),
         }
     }
 }
 
-/// The files of the machine that stay open.
+/// The files of the machine that stay open, and other cached answers.
 #[derive(Default)]
 struct LiveMachine {
     frame_files: FrameFiles,
-    /// The entry of a page of pmdb's own.
+    /// The page-map entry of a page of pmdb.
     own_entry: OnceLock<PageMapEntry>,
 }
 
 impl LiveMachine {
-    /// The contents of a file of the machine, or where a link leads.
+    /// Reads a file of the machine, or the target of a link.
     fn read(&self, file: File) -> Result<Vec<u8>> {
         let path = file.path(std::process::id());
         let name = |top: &str| path.strip_prefix(top).and_then(|name| name.strip_prefix('/')).unwrap_or(&path);
@@ -361,7 +363,7 @@ impl LiveMachine {
         read.map_err(|error| Error::io(format!("reading {path}"), error))
     }
 
-    /// Tries something on pmdb itself.
+    /// Answers a probe by a trial on pmdb.
     fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
         let words: Option<Vec<u64>> = match probe {
             Probe::PageBytes => Some(vec![rustix::param::page_size() as u64]),
@@ -392,13 +394,13 @@ impl LiveMachine {
         words.ok_or_else(|| Error::not_available("the kernel does not report it"))
     }
 
-    /// Read once. A page that was just then in swap is no answer.
+    /// Reads the entry once. A page that is in swap at that moment is no answer.
     fn own_entry(&self) -> Option<PageMapEntry> {
         let read = || memory::own_entry().map(|entry| *self.own_entry.get_or_init(|| entry));
         self.own_entry.get().copied().or_else(read)
     }
 
-    /// What may be read here, as far as that takes no decoding.
+    /// Tries which files may be read here, as far as that needs no decoding.
     fn access(&self) -> SourceAccess {
         let mut findings = vec![
             by_trying(Feature::PageMap, features::open_own_file("pagemap"), "pmdb's own page map can be opened"),
@@ -418,7 +420,7 @@ impl LiveMachine {
     }
 }
 
-/// The machine that pmdb's own program is for.
+/// Returns the `e_machine` of pmdb's executable.
 fn own_machine() -> Option<u16> {
     let mut start = [0; ElfStart::BYTES];
     std::fs::File::open("/proc/self/exe").ok()?.read_exact(&mut start).ok()?;
@@ -436,7 +438,7 @@ fn release() -> Vec<u8> {
     rustix::system::uname().release().to_bytes().to_vec()
 }
 
-/// A configuration that a distribution has installed beside the kernel.
+/// Reads a configuration that a distribution has installed with the kernel.
 fn beside(path: &str) -> rustix::io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = openat(CWD, path, flags, Mode::empty())?;
@@ -447,7 +449,7 @@ fn beside(path: &str) -> rustix::io::Result<Vec<u8>> {
     }
 }
 
-/// As `kcmp` numbers it.
+/// Compares two processes, with the numbers of kcmp(2).
 fn compare(what: sys::Compared, one: u32, other: u32) -> Option<u64> {
     let order = rights::with_raised_rights(|| sys::compare(what, one, other))?;
     Some(match order {

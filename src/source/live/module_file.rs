@@ -1,10 +1,10 @@
-//! Opens the file behind a region: found in the target's root, certainly the mapped one, and without a signal to
-//! anybody.
+//! Opens the file that a region maps: found in the target's root, proved to be the mapped one, and without a signal to
+//! other processes.
 //!
-//! A process that holds a write lease on a file (`fcntl` F_SETLEASE) is sent SIGIO when another program opens that
-//! file, and SIGIO ends a process that does not handle it. `/proc/locks` lists the leases. Two leases escape this: one
-//! that is taken between reading the list and the open, and one whose holder is in a pid namespace that the mounted
-//! `/proc` does not show.
+//! A process that holds a write lease on a file (`fcntl` F_SETLEASE) gets SIGIO when another program opens that file,
+//! and SIGIO ends a process that does not handle it. `/proc/locks` lists the leases. Two kinds of leases are missed:
+//! one that is granted between reading the list and the open, and one whose holder is in a PID namespace that the
+//! mounted `/proc` does not show.
 
 use super::directory::{Directory, own_file, read_all, read_to_end};
 use super::memory::Memory;
@@ -29,15 +29,15 @@ use std::sync::OnceLock;
 /// Why a file that was found is not opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// A device, a FIFO, a folder: opening it could block or do something.
+    /// A device, a FIFO or a directory: opening it could block or have an effect.
     Special,
-    /// The kernel makes its bytes when it is read: a file such as `/proc/kmsg`, which a read may empty.
+    /// The kernel makes the bytes when the file is read, and a read of a file such as `/proc/kmsg` empties it.
     MadeUp,
-    /// Another file has taken the place of the one that is mapped.
+    /// Another file has replaced the one that is mapped.
     Replaced,
-    /// This process (0: unknown) holds a lease on it and would be sent a signal if it were opened.
+    /// This process (0: unknown) holds a lease on the file, and would get a signal if it were opened.
     Leased(u32),
-    /// Whether a process holds a lease on it cannot be found out.
+    /// It is unknown whether a process holds a lease on the file.
     LeasesHidden(Errno),
     /// A system call failed.
     Failed(Errno),
@@ -49,7 +49,7 @@ impl From<Errno> for Refusal {
     }
 }
 
-/// The file, open for reading.
+/// A file that is open for reading.
 pub(super) struct ModuleFile {
     file: OwnedFd,
     stat: Stat,
@@ -58,16 +58,17 @@ pub(super) struct ModuleFile {
 /// How a path handle was found.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum FoundBy {
-    /// Through `map_files`: the kernel led to the file that the target has mapped, and so could open itself.
+    /// Through `map_files`: the kernel opened the file that the target has mapped, and which the target could open
+    /// itself.
     Mapping,
     /// By a path, which the target can make lead to another file.
     Path,
 }
 
 impl ModuleFile {
-    /// Opens the file of a path handle (O_PATH), if it is a regular file and the one behind `region`.
+    /// Opens the file of a path handle (O_PATH), if it is a regular file and the one that `region` maps.
     ///
-    /// A file that is not known to be that one is opened only with the user's own rights. `process` has mapped it.
+    /// A file that is not known to be the mapped one is opened only with the user's rights. `process` has mapped it.
     pub(super) fn open(
         found: OwnedFd,
         region: &Region,
@@ -94,9 +95,9 @@ impl ModuleFile {
         }
     }
 
-    /// Opens the file of a path handle (O_PATH) with the user's own rights, if it is a regular file that holds bytes.
-    /// The target chooses where its paths lead, perhaps to abuse pmdb's rights: a file that a read could change is
-    /// never opened.
+    /// Opens the file of a path handle (O_PATH) with the user's rights, if it is a regular file with stored bytes. The
+    /// target chooses where its paths lead, perhaps to abuse pmdb's rights: a file that a read could change is never
+    /// opened.
     pub(super) fn open_unmapped(found: OwnedFd) -> std::result::Result<Self, Refusal> {
         let (stat, _) = keeps_bytes(&found)?;
         if stat.st_size == 0 {
@@ -107,9 +108,9 @@ impl ModuleFile {
         Ok(ModuleFile { file, stat })
     }
 
-    /// Opens the file of a path handle (O_PATH) to which a descriptor of the target led, if it is a regular file that
-    /// holds bytes. The target may have opened it for writing only: its bytes are not for this user to read, and
-    /// [`ReadAt`] is not for such a file. What of it is cached may be asked.
+    /// Opens the file of a path handle (O_PATH) from a descriptor of the target, if it is a regular file with stored
+    /// bytes. The target may have opened it for writing only, so this user may not be allowed to read it: do not use
+    /// [`ReadAt`] for it, but only query its page cache.
     pub(super) fn open_held(found: OwnedFd) -> std::result::Result<Self, Refusal> {
         let (stat, _) = keeps_bytes(&found)?;
         without_lease([stat.st_ino; 2])?;
@@ -117,28 +118,30 @@ impl ModuleFile {
         Ok(ModuleFile { file, stat })
     }
 
-    /// Who owns it: a user id.
+    /// Returns the user id of the owner.
     pub(super) fn owner(&self) -> u32 {
         self.stat.st_uid
     }
 
-    /// Its ctime in seconds and nanoseconds: when it, its name or its times were last changed. Nobody can set it.
+    /// Returns the ctime in seconds and nanoseconds: when the file, its name or its times were last changed. No program
+    /// can set it.
     pub(super) fn change_time(&self) -> (i128, i128) {
         let stat = fstat(&self.file).unwrap_or(self.stat);
         (stat.st_ctime.into(), stat.st_ctime_nsec.into())
     }
 
-    /// Its [`fingerprint`](ReadAt::fingerprint) when it was opened.
+    /// Returns the [`fingerprint`](ReadAt::fingerprint) of the file when it was opened.
     pub(super) fn first_fingerprint(&self) -> [u64; 4] {
         fingerprint(&self.stat)
     }
 
-    /// The type of its file system (`f_type`).
+    /// Returns the type of the filesystem (`f_type`).
     pub(super) fn filesystem(&self) -> Result<u64> {
         Ok(kind_of(&fstatfs(&self.file)?))
     }
 
-    /// Whether a path handle (O_PATH) is of the file behind `region`. Opens the file only if `stat` does not tell.
+    /// Returns whether a path handle (O_PATH) is of the file that `region` maps. Opens the file only if `stat` does not
+    /// decide it.
     pub(super) fn is_behind(found: OwnedFd, region: &Region, process: (&Memory, &Directory)) -> bool {
         let is_so = |stat: Stat| numbers(&stat) == (region.device, region.inode);
         fstat(&found).is_ok_and(is_so) || ModuleFile::open(found, region, FoundBy::Path, process).is_ok()
@@ -151,13 +154,13 @@ impl AsFd for ModuleFile {
     }
 }
 
-/// Device and inode of a file as `stat` has them.
+/// Returns device and inode of a file, as `stat` has them.
 pub(super) fn numbers(stat: &Stat) -> (Device, u64) {
     let device = Device { major: major(stat.st_dev), minor: minor(stat.st_dev) };
     (device, stat.st_ino)
 }
 
-/// The `stat` of a regular file on a file system that stores bytes, and the type of that file system.
+/// Returns the `stat` of a regular file on a filesystem that stores bytes, and the type of that filesystem.
 fn keeps_bytes(found: &OwnedFd) -> std::result::Result<(Stat, u64), Refusal> {
     let stat = fstat(found)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
@@ -167,7 +170,7 @@ fn keeps_bytes(found: &OwnedFd) -> std::result::Result<(Stat, u64), Refusal> {
     if is_made_up(&system) { Err(Refusal::MadeUp) } else { Ok((stat, kind_of(&system))) }
 }
 
-/// Refuses a file with one of these inode numbers if opening it would signal another process.
+/// Fails for a file with one of these inode numbers if opening it would signal another process.
 fn without_lease(inodes: [u64; 2]) -> std::result::Result<(), Refusal> {
     match on(inodes) {
         Ok(None) => Ok(()),
@@ -177,24 +180,24 @@ fn without_lease(inodes: [u64; 2]) -> std::result::Result<(), Refusal> {
     }
 }
 
-/// The file systems without blocks that still store files: `TMPFS_MAGIC`, `RAMFS_MAGIC`, `FUSE_SUPER_MAGIC`,
+/// Filesystems that store files but count no blocks: `TMPFS_MAGIC`, `RAMFS_MAGIC`, `FUSE_SUPER_MAGIC`,
 /// `HUGETLBFS_MAGIC`, `SECRETMEM_MAGIC`.
 const KEEPERS: [u64; 5] = [TMPFS, 0x8584_58f6, 0x6573_5546, HUGETLBFS, SECRETMEM];
 
-/// Whether the file system makes the contents of its files when they are read (proc, sysfs, tracefs, debugfs, cgroup
-/// and the like). All of them use `simple_statfs` of `fs/libfs.c`, which counts no blocks. A file's size does not tell:
-/// files of sysfs have one.
+/// Returns whether the filesystem makes the contents of its files when they are read (proc, sysfs, tracefs, debugfs,
+/// cgroup and others). All of them use `simple_statfs` of `fs/libfs.c`, which counts no blocks. The size of a file does
+/// not decide it: files of sysfs have one.
 fn is_made_up(system: &rustix::fs::StatFs) -> bool {
     system.f_blocks == 0 && !KEEPERS.contains(&kind_of(system))
 }
 
-/// The type of a file system: a signed number on some machines, and 32 bits wide on all.
+/// Returns the type of a filesystem: a signed number on some machines, and 32 bits wide on all.
 pub(super) fn kind_of(system: &rustix::fs::StatFs) -> u64 {
     system.f_type as u64 & 0xffff_ffff
 }
 
-/// Opens a file for reading, without updates of its access time if the kernel allows that: to the owner, and with
-/// CAP_FOWNER.
+/// Opens a file for reading, without an update of its access time if the kernel allows that (for the owner, and with
+/// CAP_FOWNER).
 fn reopen(found: &OwnedFd) -> Result<OwnedFd> {
     let path = format!("/proc/self/fd/{}", found.as_raw_fd());
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -204,7 +207,7 @@ fn reopen(found: &OwnedFd) -> Result<OwnedFd> {
     }
 }
 
-/// Device and inode of a file as `maps` shows them, found by mapping the file.
+/// Returns device and inode of a file as `maps` shows them, by mapping the file.
 fn as_maps_says(file: &OwnedFd) -> Result<Option<(Device, u64)>> {
     let page = sys::ClosedPages::map(file)?;
     let own = own_file("maps")?;
@@ -240,7 +243,7 @@ impl ReadAt for ModuleFile {
         u64::try_from(self.stat.st_size).unwrap_or(0)
     }
     fn fingerprint(&self) -> [u64; 4] {
-        // It is read each time: the caller wants to know whether the file has changed.
+        // The status is read each time, because callers compare fingerprints to find changes of the file.
         fingerprint(&fstat(&self.file).unwrap_or(self.stat))
     }
 }
@@ -250,10 +253,11 @@ fn fingerprint(stat: &Stat) -> [u64; 4] {
     [stat.st_dev, stat.st_ino, stat.st_size as u64, modified]
 }
 
-/// The lease, if there is one, that opening a file for reading would break. The file has one of these inode numbers.
+/// Returns a lease that opening a file for reading would break, if there is one. The file has one of these inode
+/// numbers.
 ///
 /// # Errors
-/// The leases cannot be read, so it is unknown whether an open would signal a process.
+/// Fails if the leases cannot be read, so that it is unknown whether an open would signal a process.
 pub(super) fn on(inodes: [u64; 2]) -> Result<Option<Lease>> {
     static LOCKS: OnceLock<OwnedFd> = OnceLock::new();
     let file = match LOCKS.get() {
@@ -262,7 +266,7 @@ pub(super) fn on(inodes: [u64; 2]) -> Result<Option<Lease>> {
             let proc = Directory::proc()?;
             match proc.file("locks") {
                 Ok(file) => LOCKS.get_or_init(|| file),
-                // A kernel without file locks has no leases; a /proc that shows only processes (`subset=pid`) hides
+                // A kernel without file locks has no leases, but a /proc that shows only processes (`subset=pid`) hides
                 // them.
                 Err(Errno::NOENT) if has_machine_files(proc) => return Ok(None),
                 Err(error) => return Err(error),
@@ -277,7 +281,7 @@ pub(super) fn on(inodes: [u64; 2]) -> Result<Option<Lease>> {
     lease_on(&text, inodes, &mut budget).map_err(|_| Errno::CANCELED)
 }
 
-/// The first of the leases that may be on a file with one of these inode numbers. Each line is a step.
+/// Returns the first lease that may be on a file with one of these inode numbers. Each line costs one step.
 fn lease_on(text: &[u8], inodes: [u64; 2], budget: &mut Budget) -> std::result::Result<Option<Lease>, OutOfBudget> {
     for lease in mounts::leases(text) {
         budget.go_on()?;
@@ -288,12 +292,12 @@ fn lease_on(text: &[u8], inodes: [u64; 2], budget: &mut Budget) -> std::result::
     Ok(None)
 }
 
-/// Whether pmdb itself runs from the file with these numbers in `maps`, or from one of its libraries: then nobody holds
-/// a write lease on it. The kernel gives one only to the process that has the file open alone (`check_conflicting_open`
-/// in fs/locks.c, which counts readers since Linux 5.3), and opening the file broke an earlier one. The same holds for
-/// the program of another process.
+/// Returns whether pmdb runs from the file with these numbers in `maps`, as its executable or a library. Such a file
+/// has no write lease. The kernel grants one only to the process that alone has the file open (`check_conflicting_open`
+/// in fs/locks.c, which counts readers since Linux 5.3), and opening the file broke an earlier one. The same is true
+/// for the executable of another process.
 ///
-/// This spares reading `/proc/locks`, for which the kernel waits some 10 ms until no processor changes a lock.
+/// This avoids reading `/proc/locks`, for which the kernel waits some 10 ms until no processor changes a lock.
 fn is_open_here(file: (Device, u64)) -> bool {
     static OWN: OnceLock<Vec<(Device, u64)>> = OnceLock::new();
     let read = || {
@@ -310,14 +314,14 @@ fn has_machine_files(proc: &Directory) -> bool {
     accessat(proc.fd(), "version", Access::EXISTS, AtFlags::empty()).is_ok()
 }
 
-/// The target's own path of a file, if the target has another root in the same mount namespace (chroot): `maps` shows
-/// the reader's paths. `link` leads to the root.
+/// Returns the path of a file in the target's root, if the target has another root in the same mount namespace
+/// (chroot): `maps` shows paths from the reader's root. `link` leads to the target's root.
 fn inside<'p>(directory: &Directory, link: &str, path: &'p [u8]) -> Option<&'p [u8]> {
     let inner = path.strip_prefix(&*directory.link(link).ok()?)?;
     inner.starts_with(b"/").then_some(inner)
 }
 
-/// Opens something with some rights.
+/// Calls a function that opens a file, with or without raised rights.
 type WithRights<'r> = &'r dyn Fn(&mut dyn FnMut() -> Result<OwnedFd>) -> Result<OwnedFd>;
 
 /// The root directory of the target, opened when it is first needed.
@@ -328,18 +332,18 @@ pub(super) struct Root<'a> {
 }
 
 impl<'a> Root<'a> {
-    /// Of the process with that directory in `/proc`.
+    /// Makes the root of the process with this directory in `/proc`.
     pub(super) fn of(directory: &'a Directory, memory: &'a Memory) -> Self {
         Root { directory, memory, handle: None }
     }
 
-    /// A handle on what has that path in it, without opening it. A link is not followed.
+    /// Opens a handle (O_PATH) on the file at this path below the root. A link at its end is not followed.
     pub(super) fn find(&mut self, path: &[u8]) -> Result<OwnedFd> {
         self.resolve(path, &|open| with_raised_rights(open), OFlags::NOFOLLOW)
     }
 
-    /// A handle on what a path leads to in it, without opening it. The target chooses where links lead, so only the
-    /// user's own rights are used.
+    /// Opens a handle (O_PATH) on the target of a path below the root, links included. The target chooses where links
+    /// lead, so only the user's rights are used.
     pub(super) fn follow(&mut self, path: &[u8]) -> Result<OwnedFd> {
         self.resolve(path, &|open| open(), OFlags::empty())
     }

@@ -1,6 +1,6 @@
-//! The files behind regions, by their identity. Some are kept for long, such as those with symbols. A process may have
-//! mapped more of them than this program may have open, so a file that was not read for a while is closed, and opened
-//! again for the next read.
+//! The files that regions map, by their identity. Some are kept for long, such as those with symbols. A process may map
+//! more files than pmdb may have open. So a file that was not read recently is closed, and opened again for the next
+//! read.
 
 use super::apart::{DistantFile, Storage, answer};
 use super::attached::Attached;
@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 /// The files that the target has mapped.
 pub(super) struct LiveModules {
     pub(super) attached: Arc<Attached>,
-    /// The mounts that the target sees, read when a file is first asked for.
+    /// The mounts that the target sees, read when the first file is opened.
     storage: OnceLock<Arc<Storage>>,
 }
 
@@ -43,8 +43,8 @@ impl LiveModules {
         }
     }
 
-    /// Whether a server, and not this machine's kernel, answers for the file behind `region`: it may not answer. A
-    /// mount that is so new that it is not known counts as one.
+    /// Returns whether a server, which may not reply, provides the file that `region` maps. A file on an unknown mount,
+    /// which must be very new, counts as such.
     pub(super) fn is_distant(&self, region: &Region) -> Result<bool> {
         let storage = self.attached.recent_storage(|| self.storage().cloned())?;
         Ok(match storage.serves(region) {
@@ -55,7 +55,7 @@ impl LiveModules {
         })
     }
 
-    /// What `open` opens, as long as the target is attached.
+    /// Makes a function that opens what `open` opens, while the target is attached.
     fn while_attached<F>(&self, open: F) -> impl Fn() -> Result<Option<ModuleFile>> + use<F>
     where
         F: Fn(&LiveModules) -> Result<Option<ModuleFile>>,
@@ -67,19 +67,19 @@ impl LiveModules {
         }
     }
 
-    /// Through `/proc/PID/map_files`: the mapped file itself, even if it was moved or deleted.
+    /// Opens a handle through `/proc/PID/map_files`: on the mapped file, even if it was moved or deleted.
     pub(super) fn by_mapping(&self, region: &Region) -> rustix::io::Result<OwnedFd> {
         let path = mapped_file(region.range);
         let directory = self.attached.directory().fd();
         with_raised_rights(|| openat(directory, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()))
     }
 
-    /// By its path in the target's own root, where another file may be by now.
+    /// Opens the file by its path in the target's root, which may now lead to another file.
     fn by_path(&self, region: &Region) -> std::result::Result<ModuleFile, Refusal> {
         let memory = self.attached.memory();
         let mut root = Root::of(self.attached.directory(), &memory);
         let name = region.name.as_bytes();
-        // The name may really end in what looks like the kernel's mark.
+        // The file name may end like the kernel's mark.
         let marked = [name, maps::DELETED].concat();
         let mut refusal = Refusal::Failed(Errno::NOENT);
         for name in [name, &marked] {
@@ -96,21 +96,21 @@ impl LiveModules {
         Err(refusal)
     }
 
-    /// A handle on the file that a path leads to in the target's root, without opening it.
+    /// Opens a handle (O_PATH) on the target of a path in the target's root.
     fn locate_in_target(&self, path: &[u8]) -> rustix::io::Result<OwnedFd> {
         let memory = self.attached.memory();
         Root::of(self.attached.directory(), &memory).follow(path)
     }
 
-    /// The file, through `map_files` or by its path.
+    /// Opens the file through `map_files` or by its path.
     fn file(&self, region: &Region) -> Result<ModuleFile> {
         let mapped = self.by_mapping(region).map_err(Refusal::Failed);
         let (memory, directory) = (self.attached.memory(), self.attached.directory());
         let open = |found| ModuleFile::open(found, region, FoundBy::Mapping, (&memory, directory));
         let file = match mapped.and_then(open) {
-            // The right is missing, or the region has changed meanwhile.
+            // A right is missing, or the region has changed.
             Err(Refusal::Failed(_) | Refusal::Replaced) => match self.by_path(region) {
-                // Shared anonymous memory has the path of a device, but is none.
+                // Shared anonymous memory has the path of a device, but is not one.
                 Err(Refusal::Special) if region.deleted => Err(Refusal::Replaced),
                 decided => decided,
             },
@@ -134,12 +134,12 @@ impl LiveModules {
     }
 }
 
-/// How a file can be opened that no path leads to.
+/// Returns the remedy for a file without a path.
 fn by_mapping() -> String {
     format!("run pmdb with CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE: with sudo, or {SETCAP}")
 }
 
-/// Why an existing file was not opened.
+/// Makes the error why an existing file was not opened.
 pub(super) fn not_opened(name: &Name, refusal: Refusal) -> Error {
     match refusal {
         Refusal::Special => Error::not_available(format!("{name} is not a regular file: pmdb does not open it")),
@@ -163,7 +163,7 @@ pub(super) fn not_opened(name: &Name, refusal: Refusal) -> Error {
 }
 
 impl LiveModules {
-    /// As [`cached`](Self::cached), by this process itself.
+    /// Reads cached bytes as [`read_cached`](Self::read_cached), without a child process.
     fn cached_here(
         &self,
         file: &ModuleFile,
@@ -176,7 +176,7 @@ impl LiveModules {
         let Some(wanted) = end.and_then(|end| AddressRange::new(address, end)) else {
             return Ok(0);
         };
-        // Pages come and go: which are cached is checked right before the read.
+        // The cached pages are found right before the read, because they change.
         let runs = backing::runs(file, region, wanted, self.attached.memory().page, &mut until_interrupted())?;
         let Some(run) = runs.into_iter().next() else {
             return Ok(0);
@@ -185,15 +185,16 @@ impl LiveModules {
             BackingContent::Contents { cached: true } => run.range.end().get().saturating_sub(address.get()),
             _ => return Ok(0),
         };
-        // After the end of the file its last page has zeros, or bytes that a process wrote there through a mapping.
+        // After the end of the file its last page contains zeros, or bytes that a process wrote there through a
+        // mapping.
         let rest = file.len().saturating_sub(offset).min(cached);
         let most = usize::try_from(rest).map_or(into.len(), |rest| rest.min(into.len()));
         let into = into.get_mut(..most).unwrap_or_default();
         let failed = |error| Error::io(format!("reading the page cache of {}", region.name), error);
         match file.filesystem().map_err(failed)? {
             // A plain read allocates no page for a hole (`shmem_file_read_iter` in mm/shmem.c passes SGP_READ), reads
-            // nothing ahead, and changes no map count. Only a page that is swapped out in this very instant is brought
-            // back.
+            // nothing ahead, and changes no map count. Only a page that is swapped out between the query and the read
+            // is swapped in.
             TMPFS => retry_on_intr(|| pread(file, &mut *into, offset)).map_err(failed),
             _ => sys::cached_bytes(file, offset, into).map_err(failed),
         }
@@ -218,11 +219,11 @@ impl LiveModules {
         open_module(self.storage()?.served_at(path), &Name::new(path), open)
     }
 
-    /// A file in the target's root that belongs to root or `user`.
+    /// Opens a file in the target's root that belongs to root or `user`.
     pub(super) fn open_trusted(&self, path: &[u8], user: u32) -> Result<Option<Box<dyn ReadAt>>> {
         let memory = self.attached.memory();
         let name = Name::new(path);
-        // Links are not followed: somebody else could make one to have another file read.
+        // Links are not followed: another user could make one, to have another file read.
         let opened = Root::of(self.attached.directory(), &memory)
             .find(path)
             .map_err(Refusal::Failed)
@@ -238,10 +239,10 @@ impl LiveModules {
         }
     }
 
-    /// Whether the file behind `region` has this path in the target's root. False where a server may not answer: a name
-    /// is not worth the wait.
+    /// Returns whether the file that `region` maps has this path in the target's root. False if a server may not reply:
+    /// a name is not worth the wait.
     pub(super) fn is_named(&self, region: &Region, path: &[u8]) -> bool {
-        // No path leads there: the lookup, and reading what is mounted where, can be spared for all shared memory.
+        // No path leads to shared memory, so that neither a lookup nor the mounts are needed for it.
         let device = [region.device.major, region.device.minor].map(u64::from);
         if backing::shared_memory() == Some(device) {
             return false;
@@ -254,7 +255,7 @@ impl LiveModules {
         found.is_ok_and(|found| ModuleFile::is_behind(found, region, (&memory, directory)))
     }
 
-    /// Opens the file behind `region`, unless a server answers for it.
+    /// Opens the file that `region` maps, unless a server provides it.
     pub(super) fn hold(&self, region: &Region) -> Option<Arc<ModuleFile>> {
         if region.inode == 0 || self.is_distant(region).unwrap_or(true) {
             return None;
@@ -264,7 +265,7 @@ impl LiveModules {
         Some(file)
     }
 
-    /// The file behind `region`, kept open or opened now; `None` if only a child process may open it.
+    /// Returns the file that `region` maps, kept open or opened now; `None` if only a child process may open it.
     fn held_or_opened(&self, region: &Region) -> Result<Option<Arc<ModuleFile>>> {
         match self.attached.open_file(region) {
             None if self.is_distant(region)? => Ok(None),
@@ -290,7 +291,7 @@ impl LiveModules {
             let runs = backing::runs(&self.file(region)?, region, range, page, budget)?;
             Ok(in_bytes(&runs))
         });
-        // The other process says of that only that it failed.
+        // If the budget has ended, the child process reports only a failure.
         budget.go_on()?;
         Ok(from_bytes(&bytes_of_runs?))
     }
@@ -305,13 +306,13 @@ impl LiveModules {
             bytes.truncate(read);
             Ok(bytes)
         })?;
-        // A slice never fails.
+        // Reading from a slice never fails.
         Ok(cached.as_slice().read(into).unwrap_or(0))
     }
 }
 
-/// The file that `open` opens, now and whenever it is needed again; `None` if there is none. Only a child process opens
-/// a file whose storage is `served`.
+/// Opens the file that `open` opens, now and at each later read after it was closed; `None` if there is none. If its
+/// storage is `served`, only a child process opens it.
 fn open_module(
     served: Option<Device>,
     name: &Name,
@@ -328,12 +329,12 @@ fn open_module(
     Ok(Some(Box::new(KeptFile::new(file, again))))
 }
 
-/// A handle on the file that a path leads to where pmdb runs, without opening it.
+/// Opens a handle (O_PATH) on the target of a path where pmdb runs.
 fn locate_here(path: &[u8]) -> rustix::io::Result<OwnedFd> {
     openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// A file that no region maps; `None` if there is none.
+/// Opens a file that no region maps; `None` if there is none.
 fn unmapped_file(path: &[u8], found: rustix::io::Result<OwnedFd>) -> Result<Option<ModuleFile>> {
     let opened = found.map_err(Refusal::Failed);
     match opened.and_then(ModuleFile::open_unmapped) {
@@ -347,15 +348,15 @@ pub(super) fn no_file(region: &Region) -> Error {
     Error::not_available(format!("{} has no file", region.range))
 }
 
-/// The regular file that bears this path where pmdb runs.
+/// Opens the regular file at this path where pmdb runs.
 pub(super) fn at_own_path(path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
     let wanted = path.to_vec();
     let open = move || unmapped_file(&wanted, locate_here(&wanted));
     open_module(Storage::own()?.served_at(path), &Name::new(path), open)
 }
 
-/// The debug file of a build-id where pmdb runs, if `path` is the place of one. For captures and core files: no other
-/// path leads to a file of this machine.
+/// Opens the debug file of a build-id where pmdb runs, if `path` is the place of one. For captures and core files: no
+/// other path in them leads to a file of this machine.
 #[cfg(feature = "cli")]
 pub(crate) fn installed_debug_file(path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
     let digits = path.strip_prefix(b"/usr/lib/debug/.build-id/").and_then(|rest| rest.strip_suffix(b".debug"));
@@ -370,7 +371,7 @@ pub(crate) fn installed_debug_file(path: &[u8]) -> Result<Option<Box<dyn ReadAt>
     if are_digits { at_own_path(path) } else { Ok(None) }
 }
 
-/// The vdso of this program, if it is as large as `region`.
+/// Returns the vdso of this program, if it is as large as `region`.
 pub(super) fn own_vdso(region: &Region) -> Option<Box<dyn ReadAt>> {
     let own = Attached::open(std::process::id()).ok()?;
     let regions = maps::parse(&own.maps_text(&own.memory()).ok()?).ok()?;
@@ -383,13 +384,13 @@ pub(super) fn own_vdso(region: &Region) -> Option<Box<dyn ReadAt>> {
 
 /// The most files that are open at the same time.
 const MOST: usize = 4096;
-/// At least this many may be open: one for each thread that reads, and one of each kind.
+/// The least number of files that may be open: one for each thread that reads, and one of each kind.
 const LEAST: usize = 8;
 
 /// Opens the file again; `None` if that fails.
 type Again = Box<dyn Fn() -> Option<ModuleFile> + Send + Sync>;
 
-/// A file that is open when it is needed.
+/// A file that is open only when it is needed.
 struct KeptFile {
     place: Arc<OpenFile>,
     again: Again,
@@ -397,19 +398,19 @@ struct KeptFile {
     fingerprint: [u64; 4],
 }
 
-/// A place for a file while it is open.
+/// The place of a file while it is open.
 struct OpenFile {
     file: Mutex<FileState>,
-    /// Whether it was read since it was last spared.
+    /// Whether the file was read since it was last spared from closing.
     is_used: AtomicBool,
 }
 
-/// The file, or how it was left.
+/// The open file, or its last change before it was closed.
 enum FileState {
     Open(Arc<ModuleFile>),
     Closed {
-        /// When it was last changed (ctime). An open file stays the same file, even if it is renamed. A name that is
-        /// opened again may lead to another file, with the same inode number and modification time.
+        /// The ctime at that moment. An open file stays the same file, even if it is renamed. A name that is opened
+        /// again may lead to another file with the same inode number and modification time.
         changed: (i128, i128),
     },
 }
@@ -428,7 +429,7 @@ impl OpenFile {
 static OPEN: Mutex<VecDeque<Weak<OpenFile>>> = Mutex::new(VecDeque::new());
 
 impl KeptFile {
-    /// Keeps a file, which `again` opens once more.
+    /// Keeps a file, which `again` can open again.
     pub(super) fn new(file: ModuleFile, again: Again) -> KeptFile {
         let (length, fingerprint) = (file.len(), file.first_fingerprint());
         let place =
@@ -437,8 +438,8 @@ impl KeptFile {
         KeptFile { place, again, length, fingerprint }
     }
 
-    /// The file, opened again if it was closed. If it was replaced or changed meanwhile, that is an error: earlier
-    /// reads are void.
+    /// Returns the file, opened again if it was closed. Fails if it was replaced or changed since, because earlier
+    /// reads are invalid.
     fn open(&self) -> io::Result<Arc<ModuleFile>> {
         self.place.is_used.store(true, Ordering::Relaxed);
         let mut state = lock(&self.place.file);
@@ -465,12 +466,12 @@ impl ReadAt for KeptFile {
         self.length
     }
     fn fingerprint(&self) -> [u64; 4] {
-        // A file that cannot be opened again gets another fingerprint.
+        // A file that cannot be opened again has a different fingerprint.
         self.open().map_or([u64::MAX; 4], |file| file.fingerprint())
     }
 }
 
-/// Half of the files that this program may have open: the rest is for everything else.
+/// Returns half of the number of files that this program may have open, so that the rest is left for other uses.
 fn most() -> usize {
     (rights::open_files() / 2).clamp(LEAST, MOST)
 }
@@ -479,7 +480,7 @@ fn most() -> usize {
 fn keep_open(place: &Arc<OpenFile>, most: usize) {
     let mut open = lock(&OPEN);
     open.push_back(Arc::downgrade(place));
-    // Each may be spared once.
+    // Each file may be spared once.
     let mut patience = 2 * open.len();
     while open.len() > most && patience > 0 {
         patience -= 1;

@@ -1,27 +1,27 @@
 //! Pauses between reads that hold the lock of the target's address space (mmap_lock).
 //!
-//! Each page-map read holds it for 2 MiB of addresses at a time, and a scan for as long as it runs. A thread of the
-//! target that maps or unmaps memory sleeps meanwhile. When the lock is free it has to wake up first, and until then
-//! the next read has the lock again (reader stealing in kernel/locking/rwsem.c), for 4 ms and more. So the lock stays
-//! free now and then for as long as a wake-up lasts.
+//! Each page-map read holds this lock for 2 MiB of addresses at a time, and a scan for its whole duration. During that
+//! time a thread of the target that maps or unmaps memory sleeps. When the lock is released, the thread must first wake
+//! up, and until then the next read has the lock again (reader stealing in kernel/locking/rwsem.c), for 4 ms and more.
+//! So pmdb leaves the lock free from time to time, for as long as a wake-up lasts.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// For so long reads may follow each other: a thread that maps and unmaps then waits 0.5 ms while pmdb scans 2 GiB, in
-/// place of 2, and 2 to 3 ms in place of 4 to 8 while it reads them.
+/// How long reads may follow each other without a pause. A thread that maps and unmaps memory then waits 0.5 ms instead
+/// of 2 while pmdb scans 2 GiB, and 2 to 3 ms instead of 4 to 8 while pmdb reads them.
 const BUSY: Duration = Duration::from_micros(500);
-/// For so long there is none then. The kernel adds its timer slack, 50 µs.
+/// The length of a pause. The kernel adds its timer slack, 50 µs.
 const FREE: Duration = Duration::from_micros(20);
 
-/// How long the reads since the last pause have held the lock, by the threads of pmdb together.
+/// How long the reads since the last pause held the lock, in all threads of pmdb together.
 #[derive(Default)]
 pub(super) struct Pauses {
     busy: AtomicU64,
 }
 
 impl Pauses {
-    /// Reads something under the lock, after a pause if one is due.
+    /// Calls `read`, which holds the lock, after a pause if one is due.
     pub(super) fn around<T>(&self, read: impl FnOnce() -> T) -> T {
         if Duration::from_nanos(self.busy.load(Ordering::Relaxed)) >= BUSY {
             self.busy.store(0, Ordering::Relaxed);

@@ -1,6 +1,6 @@
-//! `--how`: a source that wraps another, and records what is read through it.
+//! The source of `--how`: it wraps another, and logs what is read through it.
 //!
-//! It does not record how the kernel was built and set up (`info capabilities` tells that), nor the contents of mapped
+//! It does not log how the kernel was built and set up (`info capabilities` shows that), nor the contents of mapped
 //! files.
 
 mod reads;
@@ -20,7 +20,7 @@ use reads::{count_of, result_words};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Wraps `source`: `log` records what is read of it, and of the processes that it opens.
+/// Wraps `source`: `log` gets the reads of it, and of the processes that it opens.
 pub fn source(source: &Arc<dyn Source>, log: &Arc<Log>) -> Arc<dyn Source> {
     Arc::new(RecordedSource {
         pid: source.identity().pid,
@@ -37,7 +37,7 @@ struct RecordedSource {
     log: Arc<Log>,
     pid: u32,
     page: PageSize,
-    /// Lines of `maps` that were read since its beginning.
+    /// The number of lines of `maps` that were read since its beginning.
     lines: AtomicUsize,
 }
 
@@ -46,14 +46,15 @@ impl RecordedSource {
         format!("/proc/{}/{name}", self.pid)
     }
 
-    /// Records a query of the object behind a region.
+    /// Logs a query of the object that a region maps.
     fn behind_region(&self, region: &Region, at: VirtualAddress, read: LoggedRead) {
         let read =
             LoggedRead { file: File::MappedFile(region.range).path(self.pid), offset: region.file_offset(at), ..read };
         self.log.add("map_files", read);
     }
 
-    /// The mount point of the hierarchy with a controller: inodes of other cgroup hierarchies may coincide.
+    /// Returns the mount point of the hierarchy with a controller. The log names it, because inodes of other cgroup
+    /// hierarchies may coincide.
     fn cgroup_mount(&self, controller: Controller) -> String {
         let mounts = self.source.fetch(File::OwnMounts).ok();
         let mounts = mounts.and_then(|text| access::mounts(&text, &mut until_interrupted()).ok());
@@ -87,7 +88,7 @@ impl RecordedSource {
 
     fn mapping(&self, question: Query, budget: &mut Budget) -> Result<Answer> {
         let answer = self.source.get(question, budget);
-        // Without this query nothing was read.
+        // Without PROCMAP_QUERY nothing was read.
         if !matches!(answer, Ok(Answer::Unavailable)) {
             self.log.add("maps", reads::query(question, self.file("maps"), &answer));
         }
@@ -166,7 +167,7 @@ impl Source for RecordedSource {
         let read = into.get(before..).unwrap_or_default();
         let lines = memchr::memchr_iter(b'\n', read).count();
         let lines = lines + self.lines.fetch_add(lines, Ordering::Relaxed);
-        // A text that is read piece by piece is recorded only once, at its end.
+        // A text that is read in parts is logged once, at its end.
         if !matches!(answer, Ok(1..)) {
             let found = result_words(&answer, |_| count_of(lines, "region", "regions"));
             let what = "all regions (the text)";
@@ -214,7 +215,7 @@ impl Source for RecordedSource {
 
     fn scan(&self, question: Scan, into: &mut [PageRegion]) -> Result<(usize, u64)> {
         let answer = self.source.scan(question, into);
-        // A scan of an empty range only finds out which categories the kernel knows.
+        // A scan of an empty range only finds which categories the kernel has.
         if question.start < question.end {
             self.log.add("scan", reads::scan(self.file("pagemap"), question, &answer, into, self.page));
         }

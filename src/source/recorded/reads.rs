@@ -1,4 +1,4 @@
-//! What is logged of each operation: the file, what was asked, what was found, and a command that reads the same.
+//! The log entry of each operation: the file, the request, the result, and a command that reads the same.
 
 use crate::access::Result;
 use crate::access::log::{LoggedRead, MOST, dump_command};
@@ -10,28 +10,28 @@ use crate::source::{
     Probe, Query, Scan,
 };
 
-/// Bytes in a word of the files that have one for each page.
+/// The size of a word in bytes, in the files with one for each page.
 const WORD: u64 = 8;
 
-/// The command that shows the first of `words` words of a file from `offset` on, one a line.
+/// Returns the command that prints the first of `words` words of a file from `offset` on, one a line.
 fn dump(file: &str, offset: u64, words: usize) -> String {
     let length = words.clamp(1, MOST) as u64 * WORD;
     dump_command(file, &format!("{offset:#x}"), &length.to_string())
 }
 
-/// Prints a file.
+/// Returns the command that prints a file.
 fn cat(path: &str) -> String {
     format!("cat {}", in_shell_quotes(path))
 }
 
-/// A path quoted for a shell. Characters that a terminal must not get are escaped, so such a path does not work in a
-/// shell.
+/// Quotes a path for a shell. Characters that must not reach a terminal are escaped, so that such a path does not work
+/// in a shell.
 fn in_shell_quotes(path: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
     if path.chars().all(is_plain) { path.to_owned() } else { format!("'{}'", path.replace('\'', "'\\''")) }
 }
 
-/// What was found, in a few words, or the error.
+/// Returns the result in a few words, or the error.
 pub(super) fn result_words<T>(result: &Result<T>, tell: impl FnOnce(&T) -> String) -> String {
     match result {
         Ok(found) => tell(found),
@@ -39,7 +39,7 @@ pub(super) fn result_words<T>(result: &Result<T>, tell: impl FnOnce(&T) -> Strin
     }
 }
 
-/// `1 region`, `2 regions`.
+/// Formats a number with its noun: `1 region`, `2 regions`.
 pub(super) fn count_of(number: usize, one: &str, several: &str) -> String {
     match number {
         1 => format!("1 {one}"),
@@ -47,17 +47,17 @@ pub(super) fn count_of(number: usize, one: &str, several: &str) -> String {
     }
 }
 
-/// Bytes of memory that are kept of one read.
+/// The number of bytes of memory in the entry of a read.
 const BYTES: usize = 16;
 
-/// Stretches that are listed; more are only counted.
+/// The most ranges in an entry; further ones are only counted.
 const STRETCHES: usize = 4;
 
-/// The frame that is read to find out whether frames may be read: every machine has it, and nobody maps it.
+/// The frame that is read to find out whether frames may be read. Every machine has it, and no process maps it.
 const PROBED: u64 = 1;
 
-/// The kind of file under which reads of this one are counted; `None` for files that identify the process, the kernel
-/// or pmdb: they are read once, and not for one answer.
+/// Returns the kind of file by which reads of this one are counted. `None` for files that identify the process, the
+/// kernel or pmdb: they are read once, and not for one answer.
 pub(super) fn kind(file: File) -> Option<&'static str> {
     match file {
         File::Smaps => Some("smaps"),
@@ -94,7 +94,7 @@ pub(super) fn kind(file: File) -> Option<&'static str> {
     }
 }
 
-/// The contents of a file: a single line as it is, for a longer text the number of lines.
+/// Logs the contents of a file: a single line itself, for a longer text the number of lines.
 pub(super) fn contents(file: File, bytes: &[u8]) -> String {
     let text = bytes.trim_ascii();
     match (file, ThreadState::parse(bytes)) {
@@ -107,7 +107,7 @@ pub(super) fn contents(file: File, bytes: &[u8]) -> String {
     }
 }
 
-/// Words from `first` on, as many as `into` has.
+/// Logs words from `first` on, as many as `into` has.
 pub(super) fn words(
     file: WordFile,
     path: String,
@@ -136,7 +136,7 @@ pub(super) fn words(
     }
 }
 
-/// Bytes of memory, from its file `mem`.
+/// Logs bytes of memory, read from `mem`.
 pub(super) fn memory(file: String, address: VirtualAddress, answer: &Result<usize>, into: &[u8]) -> LoggedRead {
     let length = into.len();
     LoggedRead {
@@ -150,7 +150,7 @@ pub(super) fn memory(file: String, address: VirtualAddress, answer: &Result<usiz
     }
 }
 
-/// The write to `clear_refs`.
+/// Logs the write to `clear_refs`.
 pub(super) fn clear_soft_dirty(file: String, answer: &Result<()>) -> LoggedRead {
     LoggedRead {
         what: "written to: clears the soft-dirty bits of all pages".to_owned(),
@@ -161,7 +161,7 @@ pub(super) fn clear_soft_dirty(file: String, answer: &Result<()>) -> LoggedRead 
     }
 }
 
-/// A scan of a range.
+/// Logs a scan of a range.
 pub(super) fn scan(
     file: String,
     question: Scan,
@@ -184,7 +184,7 @@ pub(super) fn scan(
     }
 }
 
-/// A listing of the directory `file`: what it lists, one and several.
+/// Logs a list of the directory `file`.
 pub(super) fn list(which: List, file: String, answer: &Result<Vec<Listed>>) -> LoggedRead {
     let (what, one, several) = match which {
         List::Threads => ("the threads", "thread", "threads"),
@@ -202,7 +202,7 @@ pub(super) fn list(which: List, file: String, answer: &Result<Vec<Listed>>) -> L
     }
 }
 
-/// A query of a mapping.
+/// Logs a query of a mapping.
 pub(super) fn query(question: Query, file: String, answer: &Result<Answer>) -> LoggedRead {
     LoggedRead {
         what: match question {
@@ -219,7 +219,7 @@ pub(super) fn query(question: Query, file: String, answer: &Result<Answer>) -> L
     }
 }
 
-/// The links in the directory `file` of mapped files.
+/// Logs the links of mapped files in the directory `file`.
 pub(super) fn file_mappings(file: String, answer: &Result<Option<Vec<Mapping>>>) -> LoggedRead {
     LoggedRead {
         what: "the regions that map files".to_owned(),
@@ -230,7 +230,7 @@ pub(super) fn file_mappings(file: String, answer: &Result<Option<Vec<Mapping>>>)
     }
 }
 
-/// A file of a cgroup.
+/// Logs a file of a cgroup.
 pub(super) fn group_text(file: String, answer: &Result<Vec<u8>>) -> LoggedRead {
     LoggedRead {
         what: "a file of a cgroup".to_owned(),
@@ -241,7 +241,7 @@ pub(super) fn group_text(file: String, answer: &Result<Vec<u8>>) -> LoggedRead {
     }
 }
 
-/// What the words are of.
+/// Returns the meaning of words.
 fn what_words(file: WordFile, first: u64, count: usize, page: PageSize) -> String {
     let what = file.holds();
     if file == WordFile::PageMap {
@@ -258,7 +258,7 @@ fn what_words(file: WordFile, first: u64, count: usize, page: PageSize) -> Strin
     }
 }
 
-/// Records of frames. The log names the structures and fields that were read, never their kernel addresses.
+/// Logs records of frames. The log names the structures and fields that were read, never their kernel addresses.
 pub(super) fn records(first: u64, parts: RecordParts, answer: &Result<()>, found: &[FrameRecord]) -> LoggedRead {
     let place = match found.len() {
         1 => format!("the kernel's record of frame {first:#x}"),
@@ -272,7 +272,7 @@ pub(super) fn records(first: u64, parts: RecordParts, answer: &Result<()>, found
     LoggedRead { file: "/proc/kcore".to_owned(), what, found: Some(found), ..LoggedRead::default() }
 }
 
-/// The reverse map of a frame. As with records, no address of the kernel is logged.
+/// Logs the reverse map of a frame, without addresses of the kernel.
 pub(super) fn mappers(frame: u64, answer: &Result<Vec<RecordedMapper>>) -> LoggedRead {
     let found = result_words(answer, |mappers| count_of(mappers.len(), "process", "processes"));
     let members = "anon_vma.rb_root or address_space.i_mmap, vm_area_struct.vm_mm, mm_struct.owner, mm_struct.pgd";
@@ -280,7 +280,7 @@ pub(super) fn mappers(frame: u64, answer: &Result<Vec<RecordedMapper>>) -> Logge
     LoggedRead { file: "/proc/kcore".to_owned(), what, found: Some(found), ..LoggedRead::default() }
 }
 
-/// What the records of a frame lead to. As with records, no address of the kernel is logged.
+/// Logs the object that a frame belongs to by the records, without addresses of the kernel.
 pub(super) fn owner_detail(frame: u64, answer: &Result<Option<OwnerDetail>>) -> LoggedRead {
     let found = result_words(answer, |detail| match detail {
         Some(OwnerDetail::File(file)) => match &file.path {
@@ -302,7 +302,7 @@ pub(super) fn owner_detail(frame: u64, answer: &Result<Option<OwnerDetail>>) -> 
     LoggedRead { file: "/proc/kcore".to_owned(), what, found: Some(found), ..LoggedRead::default() }
 }
 
-/// Entries of page tables. As with records, no address of the kernel is logged.
+/// Logs entries of page tables, without addresses of the kernel.
 pub(super) fn table_entries(start: VirtualAddress, answer: &Result<()>, found: &[Option<TableEntry>]) -> LoggedRead {
     let place = match found.len() {
         1 => format!("the page-table entry of {start}"),
@@ -317,7 +317,7 @@ pub(super) fn table_entries(start: VirtualAddress, answer: &Result<()>, found: &
     LoggedRead { file: "/proc/kcore".to_owned(), what, found: Some(found), ..LoggedRead::default() }
 }
 
-/// The slots of shared memory. As with records, no address of the kernel is logged.
+/// Logs the slots of shared memory, without addresses of the kernel.
 pub(super) fn slots(range: AddressRange, answer: &Result<Vec<SwappedRange>>) -> LoggedRead {
     let found = result_words(answer, |found| match found.as_slice() {
         [] => "nothing is in swap".to_owned(),
@@ -328,7 +328,7 @@ pub(super) fn slots(range: AddressRange, answer: &Result<Vec<SwappedRange>>) -> 
     LoggedRead { file: "/proc/kcore".to_owned(), what, found: Some(found), ..LoggedRead::default() }
 }
 
-/// The first bytes, in hexadecimal.
+/// Formats the first bytes in hexadecimal.
 fn bytes(read: &[u8]) -> String {
     let first = read.iter().take(BYTES);
     let first: String = first.map(|byte| format!("{byte:02x}")).collect();
@@ -339,7 +339,7 @@ fn bytes(read: &[u8]) -> String {
     }
 }
 
-/// `0x1000..0x3000 present file; and 3 more`
+/// Formats ranges of a scan: `0x1000..0x3000 present file; and 3 more`.
 fn stretches(found: &[PageRegion]) -> String {
     let mut listed: Vec<String> = found.iter().take(STRETCHES).map(stretch).collect();
     match found.len().saturating_sub(STRETCHES) {
@@ -352,13 +352,13 @@ fn stretches(found: &[PageRegion]) -> String {
 
 fn stretch(one: &PageRegion) -> String {
     let range = format!("{:#x}..{:#x}", one.start, one.end);
-    // The kernel's names, in lower case.
+    // The names of the kernel, in lower case.
     let names = Categories::from_bits_retain(one.categories);
     let names = names.iter_names().map(|(name, _)| name.to_ascii_lowercase());
     std::iter::once(range).chain(names).collect::<Vec<_>>().join(" ")
 }
 
-/// A mapping as its line in `maps`, with its name escaped.
+/// Formats a mapping as its line in `maps`, with an escaped name.
 fn mapping(answer: &Answer) -> String {
     let Answer::Found(mapping) = answer else {
         return "none".to_owned();
@@ -377,7 +377,7 @@ fn mapping(answer: &Answer) -> String {
     line.trim_end().to_owned()
 }
 
-/// A listing of cgroups below the mount `file`.
+/// Logs a list of cgroups below the mount `file`.
 pub(super) fn cgroups(which: CgroupQuery<'_>, answer: &Result<Vec<Cgroup>>, file: String) -> LoggedRead {
     let (what, found) = match which {
         CgroupQuery::All => (
@@ -404,7 +404,7 @@ pub(super) fn cgroups(which: CgroupQuery<'_>, answer: &Result<Vec<Cgroup>>, file
     LoggedRead { file, what, found: Some(found), repeat: Some(repeat), ..LoggedRead::default() }
 }
 
-/// The first of the runs, and how many more there are.
+/// Formats the first run, and the number of further ones.
 pub(super) fn runs(runs: &[BackingRun]) -> String {
     let Some((first, more)) = runs.split_first() else {
         return "nothing".to_owned();
@@ -425,7 +425,7 @@ fn content_word(content: BackingContent) -> &'static str {
     }
 }
 
-/// What a probe tried; `None` for probes that say nothing about a page.
+/// Returns the name of a probe; `None` for probes that are not about a page.
 pub(super) fn probe(probe: Probe<'_>) -> Option<&'static str> {
     match probe {
         Probe::SharedMemory => Some("the device of shared memory without a path"),
@@ -451,7 +451,7 @@ pub(super) fn probe(probe: Probe<'_>) -> Option<&'static str> {
     }
 }
 
-/// The devices in the result of a probe.
+/// Formats the devices in the result of a probe.
 pub(super) fn devices(words: &[u64]) -> String {
     let device = |pair: &[u64]| match pair {
         [major, minor] => format!("{major:02x}:{minor:02x}"),

@@ -14,10 +14,10 @@ use rustix::process::Pid;
 use std::cmp::Ordering;
 use std::ffi::c_void;
 
-/// A type of 64 bits for which every pattern of bits is a value, so that reads can write to it directly.
+/// A 64-bit type for which every bit pattern is a valid value, so that reads can write to it directly.
 ///
 /// # Safety
-/// It must have the size and alignment of a `u64` and no invalid values.
+/// The type must have the size and alignment of a `u64` and no invalid values.
 pub unsafe trait Word: Copy {}
 
 // SAFETY: it is one.
@@ -27,16 +27,16 @@ unsafe impl Word for PageMapEntry {}
 // SAFETY: `repr(transparent)` around a `u64`; unknown bits are kept.
 unsafe impl Word for PageFlags {}
 
-/// The same words as plain numbers.
+/// Returns the same words as plain numbers.
 pub fn as_words<T: Word>(words: &mut [T]) -> &mut [u64] {
     // SAFETY: `Word` promises the layout of a `u64`, and that whatever is written is a value.
     unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), words.len()) }
 }
 
-/// The most that one read asks for: throughput is flat from 32 KiB on.
+/// The most bytes of one read: throughput is constant from 32 KiB on.
 const READ_BYTES: usize = 64 << 10;
 
-/// Fills `into` with 64-bit words from word `first` of `file` on, and returns how many there were before its end.
+/// Fills `into` with 64-bit words from word `first` of `file` on, and returns how many precede its end.
 pub(crate) fn read_words(file: impl AsFd, first: u64, into: &mut [u64]) -> Result<usize> {
     const WORD: usize = size_of::<u64>();
     let mut done = 0;
@@ -57,7 +57,7 @@ pub(crate) fn read_words(file: impl AsFd, first: u64, into: &mut [u64]) -> Resul
     Ok(done)
 }
 
-/// What `kcmp` compares (`enum kcmp_type` in include/uapi/linux/kcmp.h).
+/// The objects that `kcmp` compares (`enum kcmp_type` in include/uapi/linux/kcmp.h).
 #[derive(Clone, Copy)]
 pub(crate) enum Compared {
     /// Address spaces.
@@ -66,8 +66,8 @@ pub(crate) enum Compared {
     Files = 2,
 }
 
-/// Compares what two processes or threads have: equal means the same, and the order means nothing else. `None` if the
-/// kernel does not tell: one of them is gone, the rights are missing, or it was built without `kcmp`.
+/// Compares objects of two processes or threads. Equal means the same object; the order is arbitrary. `None` if the
+/// kernel does not compare: one of them is gone, rights are missing, or it was built without `kcmp`.
 pub(crate) fn compare(what: Compared, one: u32, other: u32) -> Option<Ordering> {
     let pid = |pid: u32| libc::pid_t::try_from(pid).ok();
     // SAFETY: the call takes five numbers and no pointers.
@@ -97,7 +97,8 @@ struct ScanArgument {
     return_mask: u64,
 }
 
-/// PAGEMAP_SCAN. Returns the number of stretches found and where the walk stopped: `scan.end` unless `into` was full.
+/// Scans a page map (PAGEMAP_SCAN). Returns the number of ranges, and where the walk stopped: `scan.end` unless `into`
+/// was full.
 pub(crate) fn scan(page_map: impl AsFd, scan: Scan, into: &mut [PageRegion]) -> Result<(usize, u64)> {
     let argument = ScanArgument {
         size: size_of::<ScanArgument>() as u64,
@@ -145,7 +146,7 @@ struct MapsQuery {
 /// The longest name that the kernel returns (PATH_MAX).
 const NAME_BYTES: usize = 4096;
 
-/// PROCMAP_QUERY. ENOENT: there is no such mapping; ENOTTY: the kernel has no such query (before Linux 6.11).
+/// Queries a mapping (PROCMAP_QUERY). Fails with ENOENT if there is no such mapping, and with ENOTTY before Linux 6.11.
 pub(crate) fn query_mapping(maps: impl AsFd, question: Query) -> Result<Mapping> {
     /// `PROCMAP_QUERY_COVERING_OR_NEXT_VMA` (include/uapi/linux/fs.h).
     const OR_NEXT: u64 = 0x10;
@@ -164,7 +165,7 @@ pub(crate) fn query_mapping(maps: impl AsFd, question: Query) -> Result<Mapping>
     };
     // SAFETY: the kernel writes the structure and at most `vma_name_size` bytes of `name`, which outlives the call.
     let (_, answer) = unsafe { ioctl::ioctl(maps, Exchange::<MapsQuery, b'f', 17>(query))? };
-    // The size counts the final zero; it is 0 where there is no name.
+    // The size includes the final zero byte; it is 0 without a name.
     let length = (answer.vma_name_size as usize).saturating_sub(1);
     Ok(Mapping {
         start: answer.vma_start,
@@ -177,11 +178,11 @@ pub(crate) fn query_mapping(maps: impl AsFd, question: Query) -> Result<Mapping>
     })
 }
 
-/// The number of pages in the page cache, of `length` bytes of `file` from `offset` on: cachestat(2), Linux 6.5.
-/// Nothing is read. EPERM: only those who could write the file may know (Linux 6.13).
+/// Returns the number of pages in the page cache, of `length` bytes of `file` from `offset` on (cachestat(2), Linux
+/// 6.5). The file is not read. Fails with EPERM if the caller could not write the file (Linux 6.13).
 pub(crate) fn cached_pages(file: impl AsFd, offset: u64, length: u64) -> Result<u64> {
-    /// libc names it for few architectures. Since Linux 5.0 new calls have one number everywhere but for the bases of
-    /// MIPS and of x32 (arch/*/…/syscall*.tbl).
+    /// libc has the name for few architectures. Since Linux 5.0 new system calls have the same number on all, except
+    /// for the offsets of MIPS and of x32 (arch/*/…/syscall*.tbl).
     const CACHESTAT: libc::c_long = 451
         + if cfg!(any(target_arch = "mips", target_arch = "mips32r6")) {
             4000
@@ -203,9 +204,9 @@ pub(crate) fn cached_pages(file: impl AsFd, offset: u64, length: u64) -> Result<
     }
 }
 
-/// Whether each page of `length` bytes of `file` from `offset` on is in the page cache: mincore(2) of a mapping without
-/// access. Callers must check first that they could write the file: to others the kernel reports every page as cached
-/// (Linux 5.2).
+/// Returns for each page of `length` bytes of `file` from `offset` on whether it is in the page cache (mincore(2) of a
+/// mapping without access). Callers must check first that they could write the file: to others the kernel reports every
+/// page as cached (Linux 5.2).
 pub(crate) fn cached_map(file: impl AsFd, offset: u64, length: usize) -> Result<Vec<bool>> {
     let (access, kind) = (mm::ProtFlags::empty(), mm::MapFlags::SHARED);
     // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
@@ -228,10 +229,10 @@ pub(crate) fn cached_map(file: impl AsFd, offset: u64, length: usize) -> Result<
 /// page is there after EAGAIN). A mapping for random access does neither (`do_async_mmap_readahead`), but touching a
 /// missing page reads it and its neighbours from disk. So mincore(2) checks a few pages right before they are read:
 /// only a page that leaves the cache between these two calls is brought back. During the read, this program maps the
-/// page and some cached ones around it (`filemap_map_pages`), which their map counts show for a moment.
+/// page and some cached ones around it (`filemap_map_pages`), which their map counts then include.
 ///
-/// The mapping is read by process_vm_readv(2): if somebody truncates the file, only the read fails. That needs no
-/// rights. `/proc/self/mem` would: it belongs to root in a program with file capabilities, which is not dumpable.
+/// The mapping is read by process_vm_readv(2): if the file is truncated, only the read fails. That needs no rights.
+/// `/proc/self/mem` would: it belongs to root in a program with file capabilities, which is not dumpable.
 pub(crate) fn cached_bytes(file: impl AsFd, offset: u64, into: &mut [u8]) -> Result<usize> {
     let page = rustix::param::page_size();
     let skipped = usize::try_from(offset % page as u64).unwrap_or(0);
@@ -266,7 +267,7 @@ pub(crate) fn cached_bytes(file: impl AsFd, offset: u64, into: &mut [u8]) -> Res
     Ok(done)
 }
 
-/// Reads memory of this program from `address` on, which may become inaccessible meanwhile.
+/// Reads memory of this program from `address` on, which may become inaccessible during the read.
 fn own_memory(address: u64, into: &mut [u8]) -> Result<usize> {
     let start = usize::try_from(address).map_err(|_| Errno::FAULT)?;
     let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
@@ -276,13 +277,13 @@ fn own_memory(address: u64, into: &mut [u8]) -> Result<usize> {
     usize::try_from(read).map_err(|_| last_error())
 }
 
-/// Why the last call of the C library failed.
+/// Returns the error of the last call of the C library.
 fn last_error() -> Errno {
     Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
-/// Starts a child process that does `work` and ends. It is a copy of this process with one thread: `work` may not wait
-/// for others.
+/// Starts a child process that does `work` and ends. It is a copy of this process with one thread: `work` must not wait
+/// for other threads.
 pub(crate) fn in_child(work: impl FnOnce()) -> Result<Pid> {
     // SAFETY: the C library puts its own locks in order; the child ends without returning into the code of its parent.
     match unsafe { libc::fork() } {
@@ -297,8 +298,8 @@ pub(crate) fn in_child(work: impl FnOnce()) -> Result<Pid> {
     }
 }
 
-/// Closes a file of this process by its number if it is of a kind. Only for a child of [`in_child`], which uses none of
-/// those.
+/// Closes a file of this process by its number, if its type is wanted. Only for a child of [`in_child`], which uses
+/// none of these files.
 pub(crate) fn close_if(number: RawFd, is_wanted: impl FnOnce(FileType) -> bool) {
     // SAFETY: a number that is looked at while nobody else in this process opens or closes files.
     let file = unsafe { BorrowedFd::borrow_raw(number) };
@@ -309,7 +310,7 @@ pub(crate) fn close_if(number: RawFd, is_wanted: impl FnOnce(FileType) -> bool) 
     }
 }
 
-/// Pages that are mapped but never touched: of a file, which may be truncated, or of memory that may not be accessed.
+/// Pages that are mapped but never touched: of a file, which may be truncated, or of memory without access.
 pub(crate) struct ClosedPages {
     start: *mut c_void,
     length: usize,
@@ -325,9 +326,9 @@ impl ClosedPages {
         Ok(ClosedPages { start, length })
     }
 
-    /// A guard page (Linux 6.13), on which every access would fail.
+    /// Maps a guard page (Linux 6.13), on which every access would fail.
     pub(crate) fn guard() -> Result<Self> {
-        // include/uapi/asm-generic/mman-common.h; no library knows it yet.
+        // include/uapi/asm-generic/mman-common.h; no library has it yet.
         const MADV_GUARD_INSTALL: i32 = 102;
         let length = rustix::param::page_size();
         let (access, kind) = (mm::ProtFlags::empty(), mm::MapFlags::PRIVATE);
@@ -341,9 +342,10 @@ impl ClosedPages {
         }
     }
 
-    /// How many of the next few pages from `index` on are in the page cache, mapped or not.
+    /// Returns how many of the next few pages from `index` on are in the page cache, mapped or not.
     fn cached_from(&self, index: usize) -> Result<usize> {
-        /// With more, a page has more time to leave the cache before it is read; fewer cost more system calls.
+        /// The most pages in one query. With more, a page has more time to leave the cache before it is read; fewer
+        /// need more system calls.
         const MOST: usize = 16;
         let page = rustix::param::page_size();
         let at = index.checked_mul(page).filter(|&at| at < self.length);
@@ -359,7 +361,7 @@ impl ClosedPages {
         }
     }
 
-    /// Where it is in the address space of this program.
+    /// Returns the address of the pages in this program.
     pub(crate) fn address(&self) -> u64 {
         self.start.addr() as u64
     }
@@ -372,7 +374,7 @@ impl Drop for ClosedPages {
     }
 }
 
-/// `struct pidfd_info` as of Linux 6.13, of which only the mask and the last number are of use here.
+/// `struct pidfd_info` as of Linux 6.13, of which only the mask and the exit code are used.
 #[repr(C)]
 #[derive(Default)]
 struct PidfdInfo {
@@ -382,8 +384,8 @@ struct PidfdInfo {
     exit_code: i32,
 }
 
-/// How the process of a pidfd ended, as `wait` gives it (PIDFD_GET_INFO, Linux 6.15). The kernel tells once the parent
-/// has reaped it.
+/// Returns the exit status of a pidfd's process as `wait` gives it (PIDFD_GET_INFO, Linux 6.15). The kernel has it
+/// after the parent has reaped the process.
 pub fn exit_of(pidfd: impl AsFd) -> Option<i32> {
     const PIDFD_INFO_EXIT: u64 = 1 << 3;
     let info = PidfdInfo { mask: PIDFD_INFO_EXIT, ..PidfdInfo::default() };
@@ -392,7 +394,7 @@ pub fn exit_of(pidfd: impl AsFd) -> Option<i32> {
     (info.mask & PIDFD_INFO_EXIT != 0).then_some(info.exit_code)
 }
 
-/// An ioctl `_IOWR(GROUP, NUMBER, T)`. It returns the return value, and the structure as the kernel left it.
+/// An ioctl `_IOWR(GROUP, NUMBER, T)`. Its output is the return value, and the structure that the kernel wrote.
 struct Exchange<T, const GROUP: u8, const NUMBER: u8>(T);
 
 // SAFETY: the number and the size of the structure make the opcode, as in include/uapi/linux/fs.h and pidfd.h; the

@@ -1,4 +1,4 @@
-//! Memory of pmdb's own that it does things to, to see whether the kernel's records of it follow.
+//! Memory of pmdb that it changes, to check whether the kernel's records of it change as expected.
 
 use super::last_error;
 use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -6,14 +6,14 @@ use rustix::io::{Errno, Result};
 use rustix::mm;
 use std::ffi::c_void;
 
-/// Memory that may be written. No reference into it is ever made.
+/// Writable memory, to which no reference is ever made.
 pub(crate) struct OwnMemory {
     start: *mut c_void,
     length: usize,
 }
 
 impl OwnMemory {
-    /// Anonymous memory, which nobody has touched.
+    /// Maps anonymous memory, which is untouched.
     pub(crate) fn anonymous(length: usize) -> Result<Self> {
         let (access, kind) = (mm::ProtFlags::READ | mm::ProtFlags::WRITE, mm::MapFlags::PRIVATE);
         // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
@@ -21,7 +21,7 @@ impl OwnMemory {
         Ok(OwnMemory { start, length })
     }
 
-    /// A file of pmdb's own, shared with it.
+    /// Maps a file of pmdb, shared.
     pub(crate) fn of_file(file: impl AsFd, length: usize) -> Result<Self> {
         let (access, kind) = (mm::ProtFlags::READ | mm::ProtFlags::WRITE, mm::MapFlags::SHARED);
         // SAFETY: as above.
@@ -29,7 +29,7 @@ impl OwnMemory {
         Ok(OwnMemory { start, length })
     }
 
-    /// Where it is.
+    /// Returns the address of the memory.
     pub(crate) fn address(&self) -> u64 {
         self.start.addr() as u64
     }
@@ -48,14 +48,14 @@ impl OwnMemory {
         Ok(())
     }
 
-    /// Asks for huge pages in a part.
+    /// Requests huge pages in a part (MADV_HUGEPAGE).
     pub(crate) fn advise_huge(&self, offset: usize, length: usize) -> Result<()> {
         let start = self.at(offset, length)?;
         // SAFETY: pages that nobody else uses; the advice changes nothing of what they hold.
         unsafe { mm::madvise(start.cast(), length, mm::Advice::LinuxHugepage) }
     }
 
-    /// Makes huge pages of a part that was written to, even where they are switched off (Linux 6.1 and later).
+    /// Collapses a part that was written to into huge pages, even if they are switched off (Linux 6.1 and later).
     pub(crate) fn collapse(&self, offset: usize, length: usize) -> Result<()> {
         let start = self.at(offset, length)?;
         // SAFETY: pages that nobody else uses; what they hold stays.
@@ -63,14 +63,14 @@ impl OwnMemory {
         if answer == 0 { Ok(()) } else { Err(last_error()) }
     }
 
-    /// Makes a part read-only, for good.
+    /// Makes a part read-only permanently.
     pub(crate) fn protect(&self, offset: usize, length: usize) -> Result<()> {
         let start = self.at(offset, length)?;
         // SAFETY: pages that nobody else uses, and that are not written to any more.
         unsafe { mm::mprotect(start.cast(), length, mm::MprotectFlags::READ) }
     }
 
-    /// Puts a byte at `offset` into a pipe by reference: the pipe then holds its page.
+    /// Puts a byte at `offset` into a pipe by reference, so that the pipe holds a reference to its page.
     pub(crate) fn lend(&self, offset: usize, pipe: impl AsFd) -> Result<()> {
         let byte = libc::iovec { iov_base: self.at(offset, 1)?.cast(), iov_len: 1 };
         // SAFETY: the kernel reads one iovec, and refers to a page of this mapping, whose bytes nobody needs.
@@ -95,7 +95,7 @@ impl OwnMemory {
     }
 }
 
-/// Releases what [`OwnMemory::pin`] pinned.
+/// Unregisters the buffers of [`OwnMemory::pin`].
 pub(crate) fn unpin(ring: &OwnedFd) -> Result<()> {
     /// `IORING_UNREGISTER_BUFFERS`
     const UNREGISTER: libc::c_uint = 1;
@@ -105,11 +105,11 @@ pub(crate) fn unpin(ring: &OwnedFd) -> Result<()> {
     if done == 0 { Ok(()) } else { Err(last_error()) }
 }
 
-/// A new io_uring, which nothing is queued to.
+/// Opens a new io_uring, to which nothing is queued.
 pub(crate) fn io_uring() -> Result<OwnedFd> {
     /// The size of `struct io_uring_params`.
     const PARAMETERS: usize = 120;
-    // As words, for their alignment.
+    // Words, because of their alignment.
     let mut parameters = [0u64; PARAMETERS / 8];
     // SAFETY: the kernel reads and writes just this structure.
     let ring = unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, parameters.as_mut_ptr()) };
@@ -120,15 +120,15 @@ pub(crate) fn io_uring() -> Result<OwnedFd> {
     }
 }
 
-/// A process that has all memory of this one too, until this is dropped. It does nothing but wait.
+/// A process that shares all memory of this one, until this value is dropped. It only waits.
 pub(crate) struct Sharer {
     process: libc::pid_t,
-    /// It ends when this is closed: also if this process is killed.
+    /// A pipe whose end ends the process, also if pmdb is killed.
     input: Option<OwnedFd>,
 }
 
 impl Sharer {
-    /// Starts one. It sends no signal when it ends, so that nobody who waits for children finds it.
+    /// Starts the process. It sends no signal when it ends, so that no caller that waits for children finds it.
     pub(crate) fn start() -> Result<Self> {
         let (output, input) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         // SAFETY: without flags this is a fork. In the child only system calls are made, which touch no lock and no

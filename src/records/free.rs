@@ -1,7 +1,7 @@
-//! The free block that a free frame is in. Only the record of the first frame of a block is marked, and has its order.
+//! The free block of a free frame. Only the record of a block's first frame is marked, and contains the order.
 //!
-//! `/proc/kpageflags` says of each frame whether it is free. The block is believed if all its frames are free, only its
-//! first one is marked, and it does not go on after its end.
+//! `/proc/kpageflags` shows for each frame whether it is free. A block is accepted if all its frames are free, only its
+//! first one is marked, and the free memory after its end begins another block.
 
 use super::ground::Ground;
 use super::layout::{Member, member_list};
@@ -17,12 +17,12 @@ member_list! {
     }
 }
 
-/// The largest block: of kernels with pages of 64 KiB (`MAX_PAGE_ORDER`).
+/// The largest order of a block: that of kernels with pages of 64 KiB (`MAX_PAGE_ORDER`).
 const LARGEST_ORDER: u64 = 13;
-/// The kernel takes and returns blocks all the time.
+/// How often the search is repeated, because the kernel allocates and frees blocks all the time.
 const TRIES: u32 = 8;
 
-/// Free blocks.
+/// Finds free blocks.
 pub(super) struct FreeBlocks<'a> {
     pub(super) pages: &'a PageRecords,
     pub(super) layout: &'a FreeLayout,
@@ -30,7 +30,7 @@ pub(super) struct FreeBlocks<'a> {
 }
 
 impl FreeBlocks<'_> {
-    /// The block that a frame is in.
+    /// Returns the free block that contains a frame.
     pub(super) fn of_frame(&self, frame: u64) -> Result<FreeBlock> {
         if let Some(block) = (0..TRIES).find_map(|_| self.find(frame)) {
             return Ok(block);
@@ -42,7 +42,7 @@ impl FreeBlocks<'_> {
         Err(Error::gone("the frame was allocated during the read"))
     }
 
-    /// Looks at the frames at which a block with this frame may begin, as the kernel does (`is_free_buddy_page` in
+    /// Checks the frames at which a block with this frame may begin, as the kernel does (`is_free_buddy_page` in
     /// mm/page_alloc.c).
     fn find(&self, frame: u64) -> Option<FreeBlock> {
         (0..=LARGEST_ORDER).find_map(|order| {
@@ -52,7 +52,7 @@ impl FreeBlocks<'_> {
         })
     }
 
-    /// The block that begins with a marked frame, if everything agrees.
+    /// Returns the block that begins with a marked frame, if all conditions hold.
     fn block(&self, first: u64) -> Option<FreeBlock> {
         let order =
             self.pages.image.word(self.pages.address(first)?.checked_add(self.layout.at(FreeMember::Order))?)?;
@@ -61,19 +61,19 @@ impl FreeBlocks<'_> {
         let mut marks = self.pages.each(&bytes).map(|page| Some(self.is_marked(page?.half(Member::Maps)?)));
         let begins = first.is_multiple_of(frames) && marks.next()? == Some(true);
         let goes_on = marks.by_ref().take(frames as usize - 1).all(|mark| mark == Some(false));
-        // Only a block of its own may follow, and memory may end.
+        // After the block comes another block, a used frame, or the end of memory.
         let ends = marks.next()? != Some(false) || self.are_free(first + frames, 1) != Some(true);
         let is_whole = begins && goes_on && ends && self.are_free(first, frames as usize)?;
         is_whole.then_some(FreeBlock { first: FrameNumber::new(first), order: order as u8 })
     }
 
-    /// Whether a record has a mark in the place of the map count. The kernel marks more than free blocks, but those
-    /// frames are not free.
+    /// Returns whether a record has a mark in place of the map count. The kernel also marks others than free blocks,
+    /// but their frames are not free.
     fn is_marked(&self, maps: u32) -> bool {
         (maps as i32) < -1
     }
 
-    /// Whether all these frames are free by `/proc/kpageflags`.
+    /// Returns whether all these frames are free by `/proc/kpageflags`.
     fn are_free(&self, first: u64, frames: usize) -> Option<bool> {
         let mut words = vec![0; frames];
         self.ground.words(WordFile::FrameFlags, first, &mut words)?;

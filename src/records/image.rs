@@ -1,12 +1,12 @@
-//! The memory of a kernel as `/proc/kcore` shows it: an ELF file whose segments say which address is where in it.
+//! The memory of a kernel in `/proc/kcore`: an ELF file whose segments have the place of each address.
 
 use crate::access::{Error, Result};
 use crate::kernel::elf::{ElfHeader, ProgramHeader};
 
-/// Reads at an offset of the file, all of `into` or nothing.
+/// Reads at an offset of the file: fills the buffer, or returns false.
 pub(crate) type ReadCore = Box<dyn Fn(u64, &mut [u8]) -> bool + Send + Sync>;
 
-/// So many threads can read it at the same time.
+/// The number of threads that can read the file at the same time.
 pub(crate) const READERS: usize = 4;
 
 /// The most segments. A machine has one for each range of its memory, and one more for the records of that.
@@ -14,30 +14,30 @@ const MOST_SEGMENTS: u16 = 16_384;
 /// The most bytes of notes.
 const MOST_NOTES: u64 = 1 << 20;
 
-/// The bytes of a kernel, and where they are.
+/// The memory of a kernel, with the places of addresses in its file.
 pub(crate) struct Image {
     core: ReadCore,
     is_little_endian: bool,
     /// The `e_machine` of the file.
     machine: u16,
-    /// In the order of the file.
+    /// The segments of memory, in the order of the file.
     segments: Vec<ImageSegment>,
     /// The text of VMCOREINFO.
     info: Vec<u8>,
 }
 
-/// Addresses that the file has.
+/// A range of kernel addresses in the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct ImageSegment {
     pub(super) start: u64,
     pub(super) length: u64,
     offset: u64,
-    /// Where it lies in physical memory, if it is memory at all.
+    /// The physical address of the segment, if it is memory.
     pub(super) physical: Option<u64>,
 }
 
 impl ImageSegment {
-    /// Where `length` bytes at `address` are in the file.
+    /// Returns the offset in the file of `length` bytes at `address`.
     fn offset_of(&self, address: u64, length: u64) -> Option<u64> {
         let within = address.checked_sub(self.start)?;
         let fits = within.checked_add(length)? <= self.length;
@@ -49,7 +49,7 @@ impl Image {
     /// Reads the headers of the file.
     ///
     /// # Errors
-    /// It is not that of a 64-bit kernel.
+    /// Fails if it is not that of a 64-bit kernel.
     pub(crate) fn open(core: ReadCore) -> Result<Image> {
         let damaged = || Error::not_available("/proc/kcore does not begin with the headers of an ELF file");
         let mut header = [0; ElfHeader::BYTES];
@@ -91,7 +91,7 @@ impl Image {
         }
     }
 
-    /// The contents of the note VMCOREINFO.
+    /// Returns the contents of the note VMCOREINFO.
     fn find_info<'a>(&self, mut notes: &'a [u8]) -> Option<&'a [u8]> {
         loop {
             let field = |at| self.number(notes, at, 4).and_then(|size| usize::try_from(size).ok());
@@ -105,7 +105,7 @@ impl Image {
         }
     }
 
-    /// The value after `key=` in VMCOREINFO.
+    /// Returns the value after `key=` in VMCOREINFO.
     pub(super) fn info(&self, key: &str, radix: u32) -> Option<u64> {
         let value = |line: &[u8]| {
             let rest = line.strip_prefix(key.as_bytes())?.strip_prefix(b"=")?;
@@ -115,7 +115,7 @@ impl Image {
         self.info.split(|&byte| byte == b'\n').find_map(value)
     }
 
-    /// The processor, as ELF files number them.
+    /// Returns the processor (`e_machine`).
     pub(super) fn machine(&self) -> u16 {
         self.machine
     }
@@ -124,16 +124,16 @@ impl Image {
         &self.segments
     }
 
-    /// Reads memory at `address`, all of it within one segment.
+    /// Reads memory at `address`, which must be inside one segment.
     pub(super) fn read(&self, address: u64, into: &mut [u8]) -> Option<()> {
         let length = into.len() as u64;
         let offset = self.segments.iter().find_map(|segment| segment.offset_of(address, length))?;
         (self.core)(offset, into).then_some(())
     }
 
-    /// Reads memory at `address`. What no segment has becomes zeros, as what the kernel may not read.
+    /// Reads memory at `address`. Bytes in no segment become zeros, as do those that the kernel may not read.
     pub(super) fn read_covered(&self, address: u64, into: &mut [u8]) {
-        // Nearly always one segment has it all.
+        // Nearly always one segment contains all bytes.
         if self.read(address, into).is_some() {
             return;
         }
@@ -153,21 +153,21 @@ impl Image {
         }
     }
 
-    /// The pointer, or other word of 64 bits, at `address`.
+    /// Returns the pointer, or another 64-bit word, at `address`.
     pub(super) fn word(&self, address: u64) -> Option<u64> {
         let mut bytes = [0; 8];
         self.read(address, &mut bytes)?;
         self.number(&bytes, 0, 8)
     }
 
-    /// The number of 32 bits at `address`.
+    /// Returns the 32-bit number at `address`.
     pub(super) fn half(&self, address: u64) -> Option<u32> {
         let mut bytes = [0; 4];
         self.read(address, &mut bytes)?;
         self.number(&bytes, 0, 4).map(|number| number as u32)
     }
 
-    /// A number of `size` bytes, up to 8, in the byte order of the kernel.
+    /// Decodes a number of `size` bytes (at most 8) in the byte order of the kernel.
     #[inline]
     pub(super) fn number(&self, bytes: &[u8], at: usize, size: usize) -> Option<u64> {
         let bytes = bytes.get(at..at.checked_add(size)?)?;

@@ -1,21 +1,21 @@
-//! The closed list of what is read of the kernel's structures, with the names that they have had.
+//! The closed list of the members of kernel structures that are read, with their names in all known kernels.
 
 use crate::access::{Error, Result};
 use crate::kernel::PageFlags;
 use crate::kernel::btf::Layout;
 
-/// Declares the members, each with the places that it has had: structure, member, and after how many records of a page
-/// that structure begins.
+/// Declares the members, each with its places in known kernels: structure, member, and the number of page records
+/// before that structure.
 macro_rules! members {
     ($($(#[doc = $about:literal])+ $member:ident: $($structure:literal . $name:literal $(after $pages:literal)?),+;)*) => {
-        /// A member of a structure of the kernel.
+        /// A member of a kernel structure.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub(super) enum Member {
             $($(#[doc = $about])+ $member,)*
         }
 
         impl Member {
-            /// All of them.
+            /// All members.
             pub(super) const ALL: &'static [Member] = &[$(Member::$member,)*];
 
             fn places(self) -> &'static [(&'static str, &'static str, u64)] {
@@ -34,11 +34,11 @@ members! {
     References: "page"."_refcount";
     /// How often page tables map this page alone, counted from -1.
     Maps: "page"."_mapcount";
-    /// What it belongs to: an address with bits for its kind.
+    /// The owner of a page: an address with bits for its kind.
     Mapping: "page"."mapping";
-    /// Its index in a file (renamed in Linux 6.16).
+    /// The index of a page in a file (renamed in Linux 6.16).
     Index: "page"."index", "page"."__folio_index";
-    /// The way from a later page of a folio to the first one (a mask since Linux 7.1).
+    /// The link from a tail page of a folio to the head (a mask since Linux 7.1).
     Compound: "page"."compound_head", "page"."compound_info";
     /// Pins of a large folio.
     Pins: "folio"."_pincount", "page"."hpage_pinned_refcount" after 2;
@@ -62,7 +62,7 @@ members! {
     SectionMap: "mem_section"."section_mem_map";
 }
 
-/// Declares a list of members with the places that they have had on all known kernels, and a layout of them.
+/// Declares a list of members with their places in all known kernels, and the type of their layout.
 macro_rules! member_list {
     ($(#[doc = $about:literal])+ $list:ident, $layout:ident {
         $($(#[doc = $of_member:literal])* $member:ident: $($structure:literal . $name:literal),+;)*
@@ -74,17 +74,17 @@ macro_rules! member_list {
         }
 
         impl $list {
-            /// All of them, each with the structures and members that it has been.
+            /// All members, each with the structures and members that it was in known kernels.
             pub(super) const ALL: &'static [($list, &'static [(&'static str, &'static str)])] =
                 &[$(($list::$member, &[$(($structure, $name)),+]),)*];
         }
 
-        /// Where these members are, in bytes, in the order of the list.
+        /// The offsets of these members in bytes, in the order of the list.
         #[derive(Clone, Debug)]
         pub(super) struct $layout(pub(super) [u64; $list::ALL.len()]);
 
         impl $layout {
-            /// The layout that the kernel describes; `None` if it describes another way.
+            /// Returns the layout from the kernel's BTF; `None` if a member is missing.
             pub(super) fn of(layout: &$crate::kernel::btf::Layout) -> Option<$layout> {
                 let mut offsets = [0; $list::ALL.len()];
                 for (offset, (_, places)) in offsets.iter_mut().zip($list::ALL) {
@@ -123,26 +123,26 @@ const FLAGS: [(PageFlags, &str); 17] = [
     (PageFlags::PRIVATE_2, "PG_private_2"),
 ];
 
-/// Where the members are, in bytes, and the bits of flags.
+/// The offsets of the members in bytes, and the bits of flags.
 #[derive(Clone, Debug)]
 pub(super) struct PageLayout {
-    /// The size of the record of a page.
+    /// The size of `struct page` in bytes.
     pub(super) page: u64,
-    /// The size of the record of a section.
+    /// The size of `struct mem_section` in bytes.
     pub(super) section: Option<u64>,
-    /// In the order of [`Member::ALL`].
+    /// The offsets, in the order of [`Member::ALL`].
     pub(super) offsets: Vec<Option<u64>>,
     pub(super) flags: Vec<(PageFlags, u32)>,
     /// The bit on pages of a folio that is mapped both as a whole and page by page (before Linux 6.2).
     pub(super) double_map: Option<u32>,
 }
 
-/// No record of a page was ever larger, and no member that is read lies farther into its structure.
+/// The largest possible `struct page`, and the largest offset of a member that is read.
 const LARGEST_PAGE: u64 = 256;
 const FARTHEST: u64 = 1 << 16;
 
 impl PageLayout {
-    /// The layout that the kernel describes.
+    /// Returns the layout from the kernel's BTF.
     pub(super) fn of(layout: &Layout) -> Result<PageLayout> {
         let page = layout.size_of("page").filter(|&size| (32..=LARGEST_PAGE).contains(&size));
         let page = page.ok_or_else(|| unknown_form("struct page"))?;
@@ -170,30 +170,31 @@ impl PageLayout {
         Ok(made)
     }
 
-    /// Where a member is, in its structure; for one of a later page, from the first page of the folio.
+    /// Returns the offset of a member in its structure. For a member of a later page, it is from the first page of the
+    /// folio.
     pub(super) fn at(&self, member: Member) -> Option<u64> {
         self.offsets.get(member as usize).copied().flatten()
     }
 
-    /// How many records of pages the numbers of a large folio take.
+    /// Returns the number of page records that contain the counts of a large folio.
     pub(super) fn folio_records(&self) -> usize {
         let members = [Member::Pins, Member::EntireMaps, Member::AllMaps, Member::Pages];
         let last = members.into_iter().filter_map(|member| self.at(member)).max().unwrap_or_default();
         (last / self.page) as usize + 1
     }
 
-    /// The flags of a page with this word.
+    /// Decodes the flags of a page from this word.
     pub(super) fn flags(&self, word: u64) -> PageFlags {
         let set = self.flags.iter().filter(|(_, bit)| word >> bit & 1 != 0);
         let mut flags = set.fold(PageFlags::empty(), |flags, (flag, _)| flags | *flag);
-        // The bit of the swap cache has other meanings for pages of files.
+        // For pages of files the bit of the swap cache has other meanings.
         if !flags.contains(PageFlags::SWAPBACKED) {
             flags -= PageFlags::SWAPCACHE;
         }
         flags
     }
 
-    /// All flags that [`flags`](Self::flags) knows on this kernel.
+    /// Returns the flags that [`flags`](Self::flags) can decode on this kernel.
     pub(super) fn known_flags(&self) -> PageFlags {
         self.flags.iter().fold(PageFlags::empty(), |flags, (flag, _)| flags | *flag)
     }

@@ -1,5 +1,5 @@
-//! The processes that may map a frame: from its reverse map to address spaces, and from each of them to its process
-//! and to the pages at which it may map the frame.
+//! The processes that may map a frame. Its reverse map leads to address spaces, each of which leads to its process, and
+//! to the pages at which it may map the frame.
 
 use super::image::READERS;
 use super::record::{Meanwhile, RecordedMapper, RecordedPage};
@@ -20,10 +20,10 @@ const NAME_BYTES: u64 = 16;
 /// `/proc/PID/stat` has start times in units of this many nanoseconds (USER_HZ of x86 and arm64).
 const TICK: u64 = 10_000_000;
 
-/// So many address spaces are read before the budget is looked at again: some 10 ms of work.
+/// The number of address spaces that are read between two checks of the budget: some 10 ms of work.
 const TOGETHER: usize = 1 << 10;
 
-/// What led to the pages of a process. It stays in this room.
+/// The path to the pages of a process, for a second check. It does not leave this module.
 struct Traces {
     process: u32,
     space: u64,
@@ -32,9 +32,9 @@ struct Traces {
 }
 
 impl ReverseMap<'_> {
-    /// Processes that may map a frame, each address space once, with the pages whose entries lead to it; or, if none
-    /// does, with all pages that may. Each mapping in the tree is a step. Calls `meanwhile` with them; if that returns
-    /// true, the result is those that are still there then.
+    /// Returns the processes that may map a frame, each address space once, with the pages whose entries lead to it;
+    /// or, if none does, with all pages that may. Each mapping in the tree costs one step. Calls `meanwhile` with the
+    /// processes; if that returns true, the result has only those that still exist after it.
     pub(super) fn mappers(
         &self,
         frame: u64,
@@ -72,7 +72,8 @@ impl ReverseMap<'_> {
         Ok(mappers)
     }
 
-    /// The process of an address space, if that process still has it, and the pages at which it may map the frame.
+    /// Returns the process of an address space, if that process still has it, with the pages at which it may map the
+    /// frame.
     fn mapper(&self, places: &[Place], frame: u64) -> Option<(RecordedMapper, Traces)> {
         const OF_THREAD: [ReverseMember; 5] = [SpaceOfThread, Process, Leader, StartTime, ThreadName];
         let space = places.first()?.mapping.space;
@@ -106,15 +107,15 @@ impl ReverseMap<'_> {
         Some((RecordedMapper { process, pages }, traces))
     }
 
-    /// Whether the process still has its address space, and all entries still lead to the frame.
+    /// Returns whether the process still has its address space, and all entries still lead to the frame.
     fn are_still_there(&self, traces: &Traces) -> bool {
         self.word(traces.space, Owner) == Some(traces.thread)
             && self.word(traces.thread, SpaceOfThread) == Some(traces.space)
             && traces.entries.iter().all(|entry| entry.maps(self.pages))
     }
 
-    /// A number for what a line of `maps` depends on, but for its addresses; `None` if it depends on more than is read
-    /// here.
+    /// Returns a hash of the facts that decide a line of `maps`, except its addresses; `None` if the line depends on
+    /// facts that are not read here.
     fn kind(&self, mapping: &FoundMapping, space: &Bytes<'_>) -> Option<u64> {
         let FoundMapping { start, end, first, flags, operations, file, given_name, .. } = *mapping;
         let first = match (file, operations) {
@@ -122,13 +123,13 @@ impl ReverseMap<'_> {
             (0, _) => return None,
             _ => first,
         };
-        // Whether it is called [heap] or [stack]. Which of the bounds is included differs between kernels.
+        // Whether the name is [heap] or [stack]. Kernels differ in which of the bounds is included.
         let (heap, heap_end, stack) = (space.member(HeapStart)?, space.member(HeapEnd)?, space.member(StackStart)?);
         let is_near = [start.cmp(&heap_end), end.cmp(&heap), start.cmp(&stack), end.cmp(&stack)];
         Some(self.layout.kinds.hash_one((permissions(flags).letters(), first, file, given_name, is_near)))
     }
 
-    /// The name of a thread.
+    /// Returns the name of a thread.
     fn name(&self, thread: &Bytes<'_>) -> Option<Name> {
         let at = self.layout.at(ThreadName);
         let bytes = (at..at.checked_add(NAME_BYTES)?).map(|at| thread.number(at, 1));
@@ -137,7 +138,7 @@ impl ReverseMap<'_> {
     }
 }
 
-/// VM_READ, VM_WRITE, VM_EXEC and VM_MAYSHARE in include/linux/mm.h.
+/// Decodes VM_READ, VM_WRITE, VM_EXEC and VM_MAYSHARE in include/linux/mm.h.
 fn permissions(flags: u64) -> Permissions {
     let has = |bit: u64| flags & bit != 0;
     Permissions {
@@ -150,9 +151,9 @@ fn permissions(flags: u64) -> Permissions {
     }
 }
 
-/// Does `work` for each number below `all`, on several cores if they are many.
+/// Does `work` for each number below `all`, in several threads if they are many.
 fn on_cores(all: usize, budget: &mut Budget, work: &(dyn Fn(usize) + Sync)) -> Result<()> {
-    /// Less work takes less time than starting a thread.
+    /// The most work that is done without threads: it lasts less than starting one.
     const FEW: usize = 64;
     let cores = available_parallelism().map_or(1, |cores| cores.get().min(READERS));
     for first in (0..all).step_by(TOGETHER) {
@@ -166,7 +167,7 @@ fn on_cores(all: usize, budget: &mut Budget, work: &(dyn Fn(usize) + Sync)) -> R
         };
         std::thread::scope(|scope| {
             let helpers = cores.min((end - first).div_ceil(FEW)) - 1;
-            // This user may have no more threads: then this one does the work.
+            // This user may have no more threads, so this one does the work.
             (0..helpers).all(|_| Builder::new().spawn_scoped(scope, work).is_ok());
             work();
         });

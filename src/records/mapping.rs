@@ -1,8 +1,8 @@
-//! The mapping of an address: from the address space of a process to the page cache of the file that is mapped there.
+//! The mapping of an address: from the address space of a process to the page cache of the mapped file.
 //!
-//! Since Linux 6.1 an address space has a maple tree of its mappings, before that a red-black tree. What is found is
-//! believed if it is a mapping of that address space with the ends of the region in `maps`, and if its page cache is of
-//! the file that `maps` names.
+//! Since Linux 6.1 an address space has a maple tree of its mappings, before that a red-black tree. A mapping is
+//! accepted if it belongs to the address space and has the ends of the region in `maps`, and if its page cache is that
+//! of the file in `maps`.
 
 use super::layout::member_list;
 use super::pages::PageRecords;
@@ -10,7 +10,7 @@ use crate::kernel::Region;
 use crate::kernel::btf::Layout;
 
 member_list! {
-    /// A member of what a mapping is.
+    /// A member that describes a mapping.
     MappingMember, MappingLayout {
         Start: "vm_area_struct"."vm_start";
         End: "vm_area_struct"."vm_end";
@@ -33,35 +33,35 @@ member_list! {
     }
 }
 
-/// A maple tree of mappings.
+/// The layout of a maple tree of mappings.
 #[derive(Clone, Debug)]
 pub(super) struct MapleLayout {
-    /// Where an address space has the first node.
+    /// The offset of the root pointer in `mm_struct`.
     pub(super) root: u64,
-    /// Leaves, and the two kinds of nodes above them.
+    /// The kinds of nodes: leaves, and the two kinds of inner nodes.
     pub(super) kinds: [MapleKind; 3],
 }
 
-/// Where a kind of nodes has its members.
+/// The layout of a kind of nodes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MapleKind {
-    /// Its number in pointers to such nodes.
+    /// The number of the kind, in pointers to such nodes.
     pub(super) number: u64,
-    /// The last indexes of all children but one.
+    /// The offset of the pivots: the last indexes of all children but one.
     pub(super) pivots: u64,
     pub(super) pivot_count: u64,
-    /// The children.
+    /// The offset of the children.
     pub(super) slots: u64,
 }
 
-/// Which tree an address space has.
+/// The kind of tree in an address space.
 #[derive(Clone, Debug)]
 pub(super) enum TreeLayout {
     Maple(MapleLayout),
     RedBlack(RedBlackLayout),
 }
 
-/// No tree is deeper.
+/// The most levels of a tree.
 const DEEPEST: u32 = 64;
 /// The most children of a node.
 const MOST_PIVOTS: u64 = 64;
@@ -90,14 +90,14 @@ impl MapleLayout {
 }
 
 impl TreeLayout {
-    /// The layout that the kernel describes; `None` if it describes another way.
+    /// Returns the layout from the kernel's BTF; `None` if a member is missing.
     pub(super) fn of(layout: &Layout) -> Option<TreeLayout> {
         let maple = MapleLayout::of(layout).map(TreeLayout::Maple);
         maple.or_else(|| RedBlackLayout::of(layout).map(TreeLayout::RedBlack))
     }
 }
 
-/// The way from an address space to a page cache.
+/// Finds the page cache of a mapped file.
 #[derive(Clone, Copy)]
 pub(super) struct Mappings<'a> {
     pub(super) pages: &'a PageRecords,
@@ -106,7 +106,7 @@ pub(super) struct Mappings<'a> {
 }
 
 impl Mappings<'_> {
-    /// The page cache of the file that `region` of the address space `space` maps.
+    /// Returns the page cache of the file that `region` of the address space `space` maps.
     pub(super) fn page_cache(&self, space: u64, region: &Region) -> Option<u64> {
         let (start, end) = (region.range.start().get(), region.range.end().get());
         let mapping = match self.tree {
@@ -141,10 +141,11 @@ impl Mappings<'_> {
     }
 
     fn in_maple_tree(&self, layout: &MapleLayout, space: u64, address: u64) -> Option<u64> {
-        /// A pointer to a node has its kind in these bits (`MAPLE_NODE_TYPE_MASK` in include/linux/maple_tree.h).
+        /// The bits of a node pointer that have the kind of the node (`MAPLE_NODE_TYPE_MASK` in
+        /// include/linux/maple_tree.h).
         const KIND_SHIFT: u32 = 3;
         const KIND_MASK: u64 = 0xf;
-        /// Nodes are aligned to so many bytes.
+        /// The alignment of nodes in bytes.
         const ALIGNMENT: u64 = 256;
         let [leaf, ..] = layout.kinds;
         let mut pointer = self.word(space, layout.root)?;
@@ -158,7 +159,7 @@ impl Mappings<'_> {
             let node = pointer & !(ALIGNMENT - 1);
             let mut pivots = vec![0; kind.pivot_count as usize * 8];
             self.pages.image.read(node.checked_add(kind.pivots)?, &mut pivots)?;
-            // After the last child that is in use there is a zero, unless the node is full.
+            // The pivot of the last used child is followed by a zero, unless the node is full.
             let is_before = |&index: &u64| {
                 let pivot = self.pages.image.number(&pivots, index as usize * 8, 8).unwrap_or_default();
                 pivot < address && (pivot != 0 || index == 0)
@@ -166,7 +167,7 @@ impl Mappings<'_> {
             let child = (0..kind.pivot_count).take_while(is_before).count() as u64;
             pointer = self.word(node, kind.slots.checked_add(child * 8)?)?;
             if number == leaf.number {
-                // What is reserved is no mapping.
+                // A reserved entry is not a mapping.
                 return Some(pointer).filter(|pointer| pointer & 3 == 0 && *pointer != 0);
             }
         }

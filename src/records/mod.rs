@@ -1,16 +1,16 @@
-//! The kernel's own records of page frames: `struct page` and what it leads to, in the kernel's memory (`image`), with the
-//! layout that the kernel describes (BTF). Who has both is not its concern: the live source gives `/proc/kcore` and
-//! `/sys/kernel/btf/vmlinux`, and the tests give tapes.
+//! The kernel's records of page frames: `struct page` and the structures that it leads to, in the kernel's memory
+//! (`image`), with the layout that BTF describes. Callers provide both: the live source `/proc/kcore` and
+//! `/sys/kernel/btf/vmlinux`, the tests recorded tapes.
 //!
-//! This room answers closed questions. What it reads stays in it: no address of the kernel and no byte of its memory is
-//! in an answer, an error or the reads of `--how`. It reads only the structures listed in `layout`.
+//! This module answers closed questions. No kernel address and no byte of kernel memory is in an answer, an error or
+//! the reads of `--how`. Only the structures listed in `layout` are read.
 //!
-//! The layout is believed where it is proved. `proof` compares each field with what `/proc` says of the same frames, or
-//! with what pmdb does to pages of its own (`ground`); a field that differs is unknown.
+//! The layout is used only where it is proved. `proof` compares each field with the files of `/proc` about the same
+//! frames, or with experiments on pages of pmdb (`ground`); a field that differs is unknown.
 //!
 //! `record` has the answers, `pages` the records of frames, and `tables` the page tables of a process. `reverse` finds
-//! who maps a frame, `swapped` what shared memory has in swap, and `names`, `free`, `slab` and `pool` tell more of an
-//! owner.
+//! the mappings of a frame, `swapped` the swapped pages of shared memory, and `names`, `free`, `slab` and `pool` the
+//! details of an owner.
 
 mod bases;
 mod free;
@@ -61,28 +61,28 @@ use way::TableLayout;
 /// The records of a machine whose layout was proved.
 pub(crate) struct Records {
     pages: PageRecords,
-    /// `None` if this kernel has another way to page tables.
+    /// The layout for finding page tables; `None` if this kernel lacks a member of it.
     tables: Option<TableLayout>,
-    /// The shape of page tables, if the kernel tells it.
+    /// The structure of page tables, if the kernel shows it.
     shape: Option<TableShape>,
-    /// `None` if this kernel has another way from pages to processes.
+    /// The layout for finding processes; `None` if this kernel lacks a member of it.
     reverse: Option<ReverseLayout>,
-    /// `None` if this kernel has another way from processes to shared memory.
+    /// The layout for finding shared memory; `None` if this kernel lacks a member of it.
     slots: Option<SlotLayout>,
-    /// Whether page caches are read as they are.
+    /// Whether the layout of page caches is proved.
     caches: OnceLock<bool>,
     owners: OwnerLayouts,
-    /// Whether pmdb's own files have their names.
+    /// Whether the layout of names is proved, by the files of pmdb.
     names: OnceLock<bool>,
-    /// The number of the architecture in the signature of page pools, if it was proved.
+    /// The architecture's offset (POISON_POINTER_DELTA) in the signature of page pools, if it was proved.
     pool_delta: OnceLock<Option<u64>>,
     proved: RecordParts,
-    /// Pins are proved when they are first asked for, because the proof pins a page.
+    /// Whether pins are proved, which is tried when they are first requested, because the proof pins a page.
     pins: OnceLock<Option<bool>>,
     ground: Box<dyn Ground>,
 }
 
-/// The layouts of what tells more of an owner; `None` where this kernel has another way.
+/// The layouts for details of an owner; `None` if this kernel lacks a member of one.
 struct OwnerLayouts {
     name: Option<NameLayout>,
     free: Option<FreeLayout>,
@@ -91,7 +91,7 @@ struct OwnerLayouts {
 }
 
 impl Records {
-    /// Proves the layout that `layout` describes of the kernel whose memory `image` is.
+    /// Proves the layout `layout` of the kernel whose memory is `image`.
     pub(crate) fn prove(image: Image, layout: &Layout, ground: Box<dyn Ground>) -> Result<Records> {
         let pages = PageRecords::find(image, PageLayout::of(layout)?, &*ground)?;
         let proved = proof::prove(&pages, &*ground)?;
@@ -116,7 +116,7 @@ impl Records {
         })
     }
 
-    /// Whether these parts can be believed here.
+    /// Checks that these parts are proved.
     pub(crate) fn require(&self, parts: RecordParts) -> Result<()> {
         let unproved = parts - self.proved - RecordParts::PINS;
         if !unproved.is_empty() {
@@ -134,14 +134,14 @@ impl Records {
         }
     }
 
-    /// The records of the frames from `first` on, with those of `parts` that were proved.
+    /// Reads the records of the frames from `first` on, with the proved ones of `parts`.
     pub(crate) fn read(&self, first: u64, parts: RecordParts, into: &mut [FrameRecord]) {
         let mut proved = self.proved;
         proved.set(RecordParts::PINS, parts.contains(RecordParts::PINS) && self.require(RecordParts::PINS).is_ok());
         self.pages.read(first, parts & proved, into);
     }
 
-    /// The processes that may map a frame.
+    /// Returns the processes that may map a frame.
     pub(crate) fn mappers(
         &self,
         frame: u64,
@@ -154,7 +154,7 @@ impl Records {
         ReverseMap { pages: &self.pages, layout, shape: self.shape }.mappers(frame, meanwhile, budget)
     }
 
-    /// What the records of a frame lead to, if they lead to more than its owner.
+    /// Returns the object that a frame belongs to, if its records lead to more than the owner.
     pub(crate) fn owner_detail(&self, frame: u64) -> Result<Option<OwnerDetail>> {
         let (pages, ground) = (&self.pages, &*self.ground);
         let unknown = |what| move || Error::not_available(format!("this kernel's layout of {what} is unknown to pmdb"));
@@ -188,7 +188,7 @@ impl Records {
         layout.has(&self.pages, (*delta)?, frame)
     }
 
-    /// Whether the slots of shared memory in swap can be believed here.
+    /// Checks that the slots of shared memory in swap are proved.
     pub(crate) fn require_slots(&self) -> Result<()> {
         self.proved_slots().map(drop)
     }
@@ -201,7 +201,8 @@ impl Records {
         is_proved.then_some(layout).ok_or_else(unknown)
     }
 
-    /// The pages of `range`, a part of a region of the process with these tables, that its shared memory has in swap.
+    /// Returns the pages of `range` that its shared memory has in swap. `range` is a part of a region of the process
+    /// with these tables.
     pub(crate) fn slots(
         &self,
         tables: &PageTables,
@@ -212,12 +213,12 @@ impl Records {
         self.proved_slots()?.slots(&self.pages, tables.space, region, range, budget)
     }
 
-    /// The page tables of a process, proved by its page map.
+    /// Returns the page tables of a process, proved by its page map.
     pub(crate) fn tables(&self, space: &dyn AddressView) -> Result<PageTables> {
         PageTables::find(&self.pages, self.tables.as_ref(), space, &*self.ground)
     }
 
-    /// The entries that map the pages from `first` on in these tables.
+    /// Reads the entries that map the pages from `first` on in these tables.
     pub(crate) fn table_entries(&self, tables: &PageTables, first: u64, into: &mut [Option<TableEntry>]) {
         tables.read(&self.pages, first, into);
     }

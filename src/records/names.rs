@@ -1,8 +1,8 @@
-//! The name of a file in memory: its inode has a list of its names (dentries), and each of these leads to its directory,
-//! up to the root of the filesystem.
+//! The name of a file in memory: its inode has a list of its names (dentries), each of which leads to its directory, up
+//! to the root of the filesystem.
 //!
-//! The walk takes no locks. Each name has to be one of that file in that filesystem, and each directory one of that
-//! filesystem. All is read twice.
+//! The walk has no locks. Each name must be of that file in that filesystem, and each directory of that filesystem. All
+//! is read twice.
 
 use super::ground::{Ground, OWN_FILE};
 use super::layout::{Member, member_list};
@@ -17,11 +17,11 @@ member_list! {
         First: "inode"."i_dentry.first";
         /// The next name of the same file.
         Next: "hlist_node"."next";
-        /// Where that is in a name (Linux 7.1 has moved it).
+        /// The place of the list node in a name (moved in Linux 7.1).
         Alias: "dentry"."d_u.d_alias", "dentry"."d_alias";
         /// The file of a name.
         File: "dentry"."d_inode";
-        /// The name of its directory; of the uppermost one, itself.
+        /// The name of its directory; the topmost one names itself.
         Parent: "dentry"."d_parent";
         Filesystem: "dentry"."d_sb";
         /// Zero for a name that is in no directory.
@@ -30,7 +30,7 @@ member_list! {
         Length: "dentry"."d_name.len";
         /// The name of the root of a filesystem.
         Root: "super_block"."s_root";
-        /// What the kernel calls a filesystem.
+        /// The kernel's name of a filesystem.
         Id: "super_block"."s_id";
     }
 }
@@ -42,19 +42,19 @@ const MOST_NAMES: u32 = 64;
 const DEEPEST: u32 = 64;
 /// `NAME_MAX`
 const LONGEST: u32 = 255;
-/// `s_id` has so many bytes.
+/// The size of `s_id` in bytes.
 const LONGEST_ID: usize = 32;
-/// What differs in two readings is read again.
+/// How often a reading is repeated if two readings differ.
 const TRIES: u32 = 4;
 
-/// The names of files.
+/// Finds the names of files.
 pub(super) struct FileNames<'a> {
     pub(super) pages: &'a PageRecords,
     pub(super) layout: &'a NameLayout,
 }
 
 impl FileNames<'_> {
-    /// Whether pmdb's own files have their names.
+    /// Returns whether the files of pmdb have their names.
     pub(super) fn are_proved(&self, ground: &dyn Ground) -> bool {
         let expected = format!("memfd:{OWN_FILE}");
         let is_right = |frame: u64| {
@@ -66,7 +66,7 @@ impl FileNames<'_> {
         right > 0 && wrong == 0
     }
 
-    /// The file that a frame is a page of.
+    /// Returns the file that a frame belongs to.
     pub(super) fn of_frame(&self, frame: u64) -> Result<NamedFile> {
         let read = || self.of_page_cache(self.pages.page_cache(frame)?);
         for _ in 0..TRIES {
@@ -107,8 +107,8 @@ impl FileNames<'_> {
         Some(NamedFile { file, path, filesystem: id, is_deleted: is_deleted && name != Some(root) })
     }
 
-    /// A name of a file, rather one that is in its directory, and whether it is in none. `None` inside if the file has
-    /// no name in memory.
+    /// Returns a name of a file, preferably one in a directory, and whether it is in none. The inner `None` means that
+    /// the file has no name in memory.
     fn name(&self, inode: u64, filesystem: u64) -> Option<Option<(u64, bool)>> {
         let mut removed = None;
         let mut node = self.member(inode, First)?;
@@ -128,8 +128,8 @@ impl FileNames<'_> {
         Some(removed)
     }
 
-    /// The path of a name. It begins with `/` if the root of the filesystem was reached, and with `…/` if the
-    /// directories above it are not known. Files without a directory, such as a memfd, have a name alone.
+    /// Returns the path of a name. It begins with `/` if it reaches the root of the filesystem, and with `…/` if the
+    /// upper directories are unknown. A file without a directory, such as a memfd, has only a name.
     fn path(&self, name: u64, filesystem: u64, root: u64) -> Option<Option<Vec<u8>>> {
         const NOT_KNOWN: &[u8] = "…".as_bytes();
         let mut parts: Vec<Vec<u8>> = Vec::new();
@@ -142,7 +142,7 @@ impl FileNames<'_> {
             let parent = self.member(at, Parent)?;
             let text = self.text(at).filter(|_| self.member(at, Filesystem) == Some(filesystem))?;
             match (parent == at, text.as_slice()) {
-                // A file that was opened by its number (`d_obtain_alias` in fs/dcache.c).
+                // The file was opened by its number (`d_obtain_alias` in fs/dcache.c).
                 (true, b"/") if parts.is_empty() => return Some(None),
                 (true, b"/") => parts.push(NOT_KNOWN.to_vec()),
                 (true, _) => parts.push(text),
@@ -155,7 +155,7 @@ impl FileNames<'_> {
             at = parent;
         }
         if at == root {
-            // The root itself is `/`.
+            // The path of the root is `/`.
             let above = 1 + usize::from(parts.is_empty());
             parts.extend(vec![Vec::new(); above]);
         }
@@ -163,7 +163,7 @@ impl FileNames<'_> {
         Some(Some(parts.join(&b'/')))
     }
 
-    /// The text of a name.
+    /// Reads the text of a name.
     fn text(&self, name: u64) -> Option<Vec<u8>> {
         let length = self.pages.image.half(name.checked_add(self.layout.at(Length))?)?;
         let length = Some(length).filter(|length| (1..=LONGEST).contains(length))?;

@@ -1,4 +1,4 @@
-//! Records of pages, decoded.
+//! Reads and decodes records of pages (`struct page`).
 
 use super::bases::{self, Bases};
 use super::ground::Ground;
@@ -9,7 +9,7 @@ use crate::access::{Error, Result};
 use crate::kernel::{Device, FrameNumber, PageFlags};
 use std::ops::Range;
 
-/// The kernel's records of pages, and how to read them.
+/// The kernel's records of pages, with their place and layout.
 pub(super) struct PageRecords {
     pub(super) image: Image,
     pub(super) layout: PageLayout,
@@ -24,41 +24,41 @@ pub(super) struct RawPage<'a> {
     bytes: &'a [u8],
 }
 
-/// The numbers of a folio.
+/// The counts and other fields of a folio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct FolioNumbers {
     pub(super) head: u64,
     pub(super) order: u8,
     pub(super) flags: PageFlags,
     pub(super) references: u32,
-    /// How often page tables map it as a whole.
+    /// The mappings of the folio as a whole.
     pub(super) entire: u64,
     pub(super) mapping: u64,
     pub(super) index: u64,
-    /// How often page tables map its first page alone.
+    /// The mappings of its first page alone.
     maps: u64,
-    /// All mappings of a large folio, where the kernel keeps that count.
+    /// All mappings of a large folio, if the kernel keeps that count.
     all_maps: Option<u64>,
     /// The pins of a large folio.
     pub(super) pins: Option<u32>,
 }
 
 impl FolioNumbers {
-    /// Whether `mapping` is what it is called. Pages of the kernel may have anything there.
+    /// Returns whether `mapping` is the owner. Pages of the kernel may have other data there.
     pub(super) fn may_have_owner(&self) -> bool {
         let has_owner = PageFlags::LRU | PageFlags::UPTODATE | PageFlags::SWAPBACKED;
         self.flags.intersects(has_owner) && !self.flags.contains(PageFlags::SLAB)
     }
 }
 
-/// Frames of one read: 64 KiB or so.
+/// The number of frames in one read: some 64 KiB.
 const READ_FRAMES: usize = 1024;
 
-/// No folio is larger: 16 GiB of 4 KiB pages.
+/// The largest order of a folio: 16 GiB of 4 KiB pages.
 const LARGEST_ORDER: u8 = 22;
 
 impl PageRecords {
-    /// Finds them. The direct map is where `ground`'s random bytes are.
+    /// Finds the records. The direct map is where the random bytes of `ground` are.
     pub(super) fn find(image: Image, layout: PageLayout, ground: &dyn Ground) -> Result<PageRecords> {
         let page_bytes = ground.page_bytes();
         if image.info("SIZE(page)", 10).is_some_and(|size| size != layout.page) {
@@ -83,7 +83,7 @@ impl PageRecords {
         Ok(PageRecords { image, layout, page_bytes, bases: Bases { memory, records } })
     }
 
-    /// The frames of the memory that the direct map has.
+    /// Returns the ranges of frames in the direct map.
     pub(super) fn frame_ranges(&self) -> Vec<Range<u64>> {
         let ram = self.image.segments().iter().filter_map(|segment| {
             let physical = segment.physical.filter(|&at| segment.start.wrapping_sub(at) == self.bases.memory)?;
@@ -92,7 +92,7 @@ impl PageRecords {
         ram.filter(|range| range.start < range.end).collect()
     }
 
-    /// The first frames of places that are spread over all memory.
+    /// Returns the first frames of places that are spread over all memory.
     pub(super) fn places(&self, places: u64) -> Vec<u64> {
         let ranges = self.frame_ranges();
         let all: u64 = ranges.iter().map(|range| range.end - range.start).sum();
@@ -108,24 +108,24 @@ impl PageRecords {
         (0..places).filter_map(first).collect()
     }
 
-    /// The address of the record of a frame.
+    /// Returns the kernel address of a frame's record.
     pub(super) fn address(&self, frame: u64) -> Option<u64> {
         self.bases.records.checked_add(frame.checked_mul(self.layout.page)?)
     }
 
-    /// Where memory at this physical address is in the address space of the kernel.
+    /// Returns the kernel address of a physical address.
     pub(super) fn memory_at(&self, physical: u64) -> Option<u64> {
         let is_there = self.frame_ranges().iter().any(|range| range.contains(&(physical / self.page_bytes)));
         is_there.then(|| self.bases.memory.wrapping_add(physical))
     }
 
-    /// The frame whose record is at an address.
+    /// Returns the frame whose record is at a kernel address.
     fn frame_at(&self, address: u64) -> Option<u64> {
         let offset = address.checked_sub(self.bases.records)?;
         offset.is_multiple_of(self.layout.page).then_some(offset / self.layout.page)
     }
 
-    /// Reads the bytes of records; of those that the kernel does not show, zeros.
+    /// Reads the bytes of records; zeros for those that the kernel does not show.
     pub(super) fn read_bytes(&self, first: u64, frames: usize) -> Vec<u8> {
         let mut bytes = vec![0; frames * self.layout.page as usize];
         self.read_bytes_into(first, &mut bytes);
@@ -139,7 +139,8 @@ impl PageRecords {
         }
     }
 
-    /// The records in such bytes, `None` for those of zeros: such a record cannot be, so the kernel did not show it.
+    /// Returns the records in such bytes; `None` for zeros, which no record consists of, so that the kernel did not
+    /// show it.
     pub(super) fn each<'a>(&'a self, bytes: &'a [u8]) -> impl Iterator<Item = Option<RawPage<'a>>> {
         let records = bytes.chunks_exact(self.layout.page as usize);
         records.map(|bytes| bytes.iter().any(|&byte| byte != 0).then_some(RawPage { pages: self, bytes }))
@@ -151,19 +152,20 @@ impl PageRecords {
         look(self.each(&bytes).next()??)
     }
 
-    /// The page cache that a frame is in: an address, proved by [`file`](Self::file) alone.
+    /// Returns the page cache of a frame: an address that only [`file`](Self::file) proves.
     pub(super) fn page_cache(&self, frame: u64) -> Option<u64> {
         let folio = self.folio(self.with(frame, |page| page.head(frame))?)?;
         (folio.may_have_owner() && folio.mapping & 3 == 0 && folio.mapping != 0).then_some(folio.mapping)
     }
 
-    /// The folio that begins with `head`.
+    /// Reads the folio that begins with `head`.
     pub(super) fn folio(&self, head: u64) -> Option<FolioNumbers> {
         let bytes = self.read_bytes(head, 1);
         self.folio_of(self.each(&bytes).next()??, head, &[])
     }
 
-    /// The folio that begins with this record, of `head`. The records after it are read if they are not in `behind`.
+    /// Decodes the folio that begins with this record, that of frame `head`. The records after it are read if they are
+    /// not in `behind`.
     fn folio_of(&self, page: RawPage<'_>, head: u64, behind: &[u8]) -> Option<FolioNumbers> {
         let mut numbers = page.as_folio(head)?;
         if numbers.flags.contains(PageFlags::COMPOUND_HEAD) {
@@ -190,7 +192,7 @@ impl PageRecords {
         aligned.then_some(numbers)
     }
 
-    /// All mappings of a folio.
+    /// Returns the number of all mappings of a folio.
     pub(super) fn mappings(&self, folio: &FolioNumbers) -> Option<u64> {
         if folio.order == 0 {
             return Some(folio.maps);
@@ -207,10 +209,11 @@ impl PageRecords {
                 sum += page?.maps()?;
             }
         }
-        // Up to Linux 6.1 the pages of a file's folio count its mappings as a whole too, and those of an anonymous one
-        // that is mapped in both ways count one more each (`total_mapcount` in mm/huge_memory.c).
+        // Up to Linux 6.1 the counts of the pages of a file's folio include its mappings as a whole. Those of an
+        // anonymous folio that is mapped in both ways are one too high for each page (`total_mapcount` in
+        // mm/huge_memory.c).
         let twice = match self.layout.double_map {
-            // Pages of the hugetlb pool count no mapping of their own.
+            // Pages of the hugetlb pool do not count mappings of single pages.
             _ if sum == 0 => 0,
             None => 0,
             Some(_) if !is_anonymous(folio.mapping) => folio.entire.checked_mul(pages)?,
@@ -222,7 +225,7 @@ impl PageRecords {
         folio.entire.checked_add(sum)?.checked_sub(twice)
     }
 
-    /// What `mapping` is.
+    /// Decodes `mapping`.
     fn owner(&self, folio: &FolioNumbers, frame: u64, last: &mut Option<(u64, PageOfFile)>) -> Option<FrameOwner> {
         Some(match folio.mapping & 3 {
             _ if !folio.may_have_owner() => FrameOwner::Unrecorded,
@@ -241,7 +244,7 @@ impl PageRecords {
         })
     }
 
-    /// The file of a page cache. It is one if the file names this page cache as its own.
+    /// Returns the file of a page cache. The address is accepted if the file has this page cache.
     pub(super) fn file(&self, mapping: u64) -> Option<PageOfFile> {
         let follow = |address: u64, member| self.image.word(address.checked_add(self.layout.at(member)?)?);
         let inode = follow(mapping, Member::Host)?;
@@ -251,17 +254,17 @@ impl PageRecords {
         let number = follow(inode, Member::InodeNumber)?;
         let filesystem = follow(inode, Member::InodeFilesystem)?;
         let device = self.image.half(filesystem.checked_add(self.layout.at(Member::FilesystemDevice)?)?)?;
-        // The kernel's own form of device numbers (MINORBITS in include/linux/kdev_t.h).
+        // The kernel's internal form of device numbers (MINORBITS in include/linux/kdev_t.h).
         let device = Device { major: device >> 20, minor: device & 0xf_ffff };
         Some(PageOfFile { device, inode: number, index: 0 })
     }
 
-    /// The records of the frames from `first` on. Those of pages that are no large folio take no read of their own.
+    /// Reads the records of the frames from `first` on. Only large folios need further reads.
     pub(super) fn read(&self, first: u64, parts: RecordParts, into: &mut [FrameRecord]) {
         let mut folio: Option<(FolioNumbers, FrameRecord)> = None;
-        // The file of the last page of one, by its page cache.
+        // The file of the last page of a file, by its page cache.
         let mut file = None;
-        // Neighbours mostly have the same flags.
+        // Neighbouring frames mostly have the same flags.
         let mut flags = (0, self.layout.flags(0));
         let mut at = first;
         let mut bytes = vec![0; into.len().min(READ_FRAMES) * self.layout.page as usize];
@@ -282,7 +285,7 @@ impl PageRecords {
                     flags = (word, self.layout.flags(word));
                 }
                 if head == frame && !flags.1.contains(PageFlags::COMPOUND_HEAD) {
-                    // No other frame has this folio.
+                    // Further frames cannot belong to this folio.
                     *record = FrameRecord::default();
                     if let Some(numbers) = page.with_flags(head, flags.1) {
                         *record = self.of_whole(&numbers, parts);
@@ -300,7 +303,7 @@ impl PageRecords {
                 let Some((numbers, whole)) = &folio else {
                     continue;
                 };
-                // A folio that was split meanwhile does not reach this far.
+                // The folio was split since, and does not extend to this frame.
                 if frame - head >= 1 << numbers.order {
                     continue;
                 }
@@ -312,7 +315,7 @@ impl PageRecords {
         }
     }
 
-    /// The parts that are the same for all frames of a folio.
+    /// Returns the parts that all frames of a folio have in common.
     fn of_whole(&self, folio: &FolioNumbers, parts: RecordParts) -> FrameRecord {
         let is_asked = |part| parts.contains(part);
         let is_folio = is_asked(RecordParts::FOLIO);
@@ -330,7 +333,7 @@ impl PageRecords {
 }
 
 impl RawPage<'_> {
-    /// The number of `size` bytes at this place.
+    /// Returns the number of `size` bytes at this offset.
     pub(super) fn number(&self, at: u64, size: usize) -> Option<u64> {
         self.pages.image.number(self.bytes, usize::try_from(at).ok()?, size)
     }
@@ -347,13 +350,13 @@ impl RawPage<'_> {
         self.word(Member::Flags).map(|word| self.pages.layout.flags(word))
     }
 
-    /// How often page tables map this page alone.
+    /// Returns the mappings of this page alone.
     pub(super) fn maps(&self) -> Option<u64> {
-        // Pages that are not mapped by page tables keep another number there, which is negative.
+        // Pages that page tables do not map have another number there, which is negative.
         Some(count(self.half(Member::Maps)?).unwrap_or(0))
     }
 
-    /// The first frame of the folio that this record, of `frame`, is of.
+    /// Returns the first frame of the folio to which this record, that of `frame`, belongs.
     pub(super) fn head(&self, frame: u64) -> Option<u64> {
         let info = self.word(Member::Compound)?;
         if info & 1 == 0 {
@@ -362,7 +365,7 @@ impl RawPage<'_> {
         let pages = self.pages;
         let first =
             |address: u64| pages.frame_at(address).filter(|&head| head < frame && frame - head < 1 << LARGEST_ORDER);
-        // An address, or since Linux 7.1 a mask of addresses.
+        // The link is an address, or since Linux 7.1 a mask of addresses.
         first(info - 1).or_else(|| {
             let mask = info & !1 | 1;
             let is_mask = (!info | 1).wrapping_add(1).is_power_of_two();
@@ -370,12 +373,12 @@ impl RawPage<'_> {
         })
     }
 
-    /// The numbers of the folio that begins with this record, as if it were a single page.
+    /// Decodes the folio that begins with this record, as if it were a single page.
     fn as_folio(&self, head: u64) -> Option<FolioNumbers> {
         self.with_flags(head, self.flags()?)
     }
 
-    /// The same of a record with these flags.
+    /// Decodes the folio of a record with these flags, as if it were a single page.
     fn with_flags(&self, head: u64, flags: PageFlags) -> Option<FolioNumbers> {
         (self.word(Member::Compound)? & 1 == 0).then_some(())?;
         Some(FolioNumbers {
@@ -393,7 +396,7 @@ impl RawPage<'_> {
     }
 }
 
-/// A count that begins at -1.
+/// Converts a count that begins at -1.
 fn count(raw: u32) -> Option<u64> {
     u64::try_from(i64::from(raw as i32) + 1).ok()
 }

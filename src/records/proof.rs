@@ -1,5 +1,5 @@
-//! The proof that the layout is right: each field is compared with what `/proc` says of the same frames, or with what
-//! pmdb does to pages of its own.
+//! The proof of the layout: each field is compared with the files of `/proc` about the same frames, or with experiments
+//! on pages of pmdb.
 
 use super::ground::{Ground, OwnFile};
 use super::layout::Member;
@@ -9,10 +9,10 @@ use crate::access::Result;
 use crate::kernel::{PageFlags, WordFile};
 use std::collections::BTreeMap;
 
-/// What comparing gave.
+/// The results of comparisons.
 #[derive(Default)]
 struct ProofTally {
-    /// The values that agreed, and how often.
+    /// The values that agreed, each with the number of agreements.
     agreements: BTreeMap<u64, u32>,
     has_differed: bool,
 }
@@ -26,24 +26,24 @@ impl ProofTally {
         }
     }
 
-    /// Whether all agreed, in at least so many different values.
+    /// Returns whether all comparisons agreed, in at least `values` different values.
     fn proves(&self, values: usize) -> bool {
         !self.has_differed && self.agreements.len() >= values
     }
 }
 
-/// A comparison that fails is repeated: the page may change.
+/// How often a comparison is repeated after a difference, because the page may change.
 const TRIES: u32 = 4;
 
-/// Frames are looked at in so many places of memory, so many in each.
+/// The number of places in memory that are examined, and of frames in each.
 const PLACES: u64 = 256;
 const FRAMES: usize = 128;
-/// No process maps a page of a file so often: where the counts say so, several processes map it.
+/// The map count from which a page of a file counts as mapped by several processes. No process maps one so often.
 const SHARED: u64 = 3;
-/// Of frames with the same flags and count, so many are compared.
+/// The most frames with the same flags and count that are compared.
 const ALIKE: u32 = 6;
 
-/// Finds out which parts can be believed.
+/// Finds which parts are proved.
 pub(super) fn prove(pages: &PageRecords, ground: &dyn Ground) -> Result<RecordParts> {
     let mut proof = Proof {
         pages,
@@ -66,7 +66,7 @@ pub(super) fn prove(pages: &PageRecords, ground: &dyn Ground) -> Result<RecordPa
         files.add(proof.compare_file(&own));
     });
     ground.huge_page(&mut |frame, by_two| proof.compare(frame, if by_two { 2 } else { SHARED }));
-    // Where huge pages are switched off, slab caches may have the only large folios.
+    // If huge pages are switched off, only slab caches may have large folios.
     if !proof.orders.proves(1) {
         for frame in frames {
             if proof.kpageflags(frame).is_some_and(is_large) {
@@ -81,8 +81,8 @@ pub(super) fn prove(pages: &PageRecords, ground: &dyn Ground) -> Result<RecordPa
     let mut proved = RecordParts::FOLIO;
     proved.set(RecordParts::REFERENCES, references(pages, ground));
     proved.set(RecordParts::MAPPINGS, proof.maps.proves(2) && !proof.large.has_differed);
-    // Beside the count of all mappings the kernel keeps those of single processes (Linux 6.15). That is the same number
-    // unless several map the folio.
+    // Besides the count of all mappings, the kernel keeps those of single processes (Linux 6.15). The numbers are equal
+    // unless several processes map the folio.
     let is_of_all = proof.is_shared || pages.layout.at(Member::AllMaps).is_none();
     proved.set(RecordParts::LARGE_MAPPINGS, proof.maps.proves(2) && proof.large.proves(1) && is_of_all);
     proved.set(RecordParts::OWNER, proof.anonymous.proves(2) && files.proves(2));
@@ -93,21 +93,21 @@ struct Proof<'a> {
     pages: &'a PageRecords,
     ground: &'a dyn Ground,
     flags: ProofTally,
-    /// Whether it is a later page of a folio.
+    /// Whether a page is a tail of a folio.
     tails: ProofTally,
     /// The order of folios.
     orders: ProofTally,
-    /// How often a page is mapped.
+    /// The number of mappings of a page.
     maps: ProofTally,
-    /// How often large folios are.
+    /// The number of mappings of a large folio.
     large: ProofTally,
-    /// Whether one of these was mapped by several processes.
+    /// Whether several processes mapped one of these folios.
     is_shared: bool,
     anonymous: ProofTally,
 }
 
 impl Proof<'_> {
-    /// Frames of all kinds that are in memory.
+    /// Returns frames of all kinds in memory.
     fn frames(&self) -> Vec<u64> {
         let mut alike: BTreeMap<(u64, u64), u32> = BTreeMap::new();
         let mut frames = self.ground.own_frames();
@@ -138,7 +138,8 @@ impl Proof<'_> {
         self.word(WordFile::FrameFlags, frame).map(PageFlags::from_bits_retain)
     }
 
-    /// Compares what `ours` and `theirs` say, again if they differ: `None` if it changes all the time.
+    /// Compares the results of `ours` and `theirs`, and repeats it if they differ. `None` if a result changes all the
+    /// time.
     fn compare_until_stable(
         &self,
         ours: &dyn Fn() -> Option<u64>,
@@ -150,7 +151,7 @@ impl Proof<'_> {
             if before != after {
                 continue;
             }
-            // A value that cannot be read is not the right one.
+            // A value that cannot be read counts as different.
             compared = Some((own.unwrap_or(!before), before));
             if own == Some(before) {
                 break;
@@ -211,14 +212,14 @@ impl Proof<'_> {
         self.large.add(large);
     }
 
-    /// Compares the order of the large folio of a frame.
+    /// Compares the order of a frame's large folio.
     fn compare_order(&self, frame: u64) -> Option<(u64, u64)> {
         let head = || self.pages.with(frame, |page| page.head(frame));
         let ours = || Some(u64::from(self.pages.folio(head()?)?.order));
         self.compare_until_stable(&ours, &|| self.order_of(head()?))
     }
 
-    /// Compares the record of a page of a file of pmdb's own.
+    /// Compares the record of a page of pmdb's file.
     fn compare_file(&self, own: &OwnFile) -> Option<(u64, u64)> {
         let mut record = [FrameRecord::default()];
         self.pages.read(own.frame, RecordParts::OWNER, &mut record);
@@ -227,11 +228,11 @@ impl Proof<'_> {
         Some((if is_right { own.index } else { !own.index }, own.index))
     }
 
-    /// The order of the folio that begins with `head`, by its tails.
+    /// Returns the order of the folio that begins with `head`, by its tails.
     fn order_of(&self, head: u64) -> Option<u64> {
         let is_tail = |frame| Some(self.kpageflags(frame)?.contains(PageFlags::COMPOUND_TAIL));
         for order in 1..32 {
-            // Memory may end with it.
+            // Memory may end with the folio.
             if !is_tail(head + (1 << order)).unwrap_or(false) {
                 let is_whole = is_tail(head + (1 << order) - 1)?;
                 return is_whole.then_some(order);
@@ -240,49 +241,50 @@ impl Proof<'_> {
         None
     }
 
-    /// How often a folio is mapped, by the counts of its pages. Each counts the mappings of the whole too.
+    /// Returns the mappings of a folio, by the map counts of its pages, each of which includes the mappings of the
+    /// whole.
     fn counts_of(&self, folio: &FolioNumbers) -> Option<FolioCounts> {
         let mut counts = vec![0; 1 << folio.order];
         self.ground.words(WordFile::FrameCounts, folio.head, &mut counts)?;
         let sum: u64 = counts.iter().sum();
         let of_all = folio.entire.saturating_mul(counts.len() as u64 - 1);
-        // Such a count is not right.
+        // If the counts are too small they are wrong.
         let mappings = sum.checked_sub(of_all).unwrap_or(u64::MAX);
         Some(FolioCounts { mappings, most: counts.into_iter().max().unwrap_or_default() })
     }
 }
 
-/// Whether a frame with these flags is part of a large folio.
+/// Returns whether a frame with these flags is part of a large folio.
 fn is_large(flags: PageFlags) -> bool {
     flags.intersects(PageFlags::COMPOUND_HEAD | PageFlags::COMPOUND_TAIL)
 }
 
-/// How often a folio is mapped.
+/// The number of mappings of a folio.
 struct FolioCounts {
     /// All mappings.
     mappings: u64,
-    /// Those of the page that is mapped most often.
+    /// The mappings of its most mapped page.
     most: u64,
 }
 
-/// Whether references rise and fall by those that pmdb takes.
+/// Returns whether the references rise and fall with those that pmdb adds.
 fn references(pages: &PageRecords, ground: &dyn Ground) -> bool {
     let read = |frame| pages.folio(pages.with(frame, |page| page.head(frame))?).map(|folio| folio.references);
     rises_and_falls(&|taken, look| ground.take_references(taken, look), &read) == Some(true)
 }
 
-/// Whether the pins of large folios do; `None` if pmdb could not pin a huge page.
+/// Returns whether the pins of large folios rise and fall with those of pmdb; `None` if pmdb could not pin a huge page.
 pub(super) fn pins(pages: &PageRecords, ground: &dyn Ground) -> Option<bool> {
     let read = |frame| pages.folio(pages.with(frame, |page| page.head(frame))?)?.pins;
     rises_and_falls(&|taken, look| ground.pin_huge_page(taken, look), &read)
 }
 
-/// Does something as often as the number says, and calls what it is given with the frame: before, in between, and
-/// afterwards.
+/// An experiment: does something as often as the number says, and calls its argument with the frame before, in between
+/// and afterwards.
 type Experiment<'a> = dyn Fn(u32, &mut dyn FnMut(u64)) + 'a;
 
-/// Whether a number follows an experiment, for several numbers; `None` if the kernel refused it. The kernel may take a
-/// reference of its own meanwhile, so each may be tried again.
+/// Returns whether a number follows an experiment, for several repetitions; `None` if the kernel refused it. The kernel
+/// may add a reference at the same time, so each may be repeated.
 fn rises_and_falls(experiment: &Experiment<'_>, read: &dyn Fn(u64) -> Option<u32>) -> Option<bool> {
     for taken in [3, 5] {
         let mut follows = false;

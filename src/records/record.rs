@@ -1,4 +1,4 @@
-//! What is recorded of a frame.
+//! The record of a frame.
 
 use crate::access::Identity;
 #[cfg(test)]
@@ -8,45 +8,45 @@ use bitflags::bitflags;
 use std::fmt;
 
 bitflags! {
-    /// Parts of a frame's record. Each is proved by itself.
+    /// Parts of a frame's record. Each is proved separately.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct RecordParts: u32 {
-        /// Flags, and which folio the frame is of.
+        /// The flags, and the folio of the frame.
         const FOLIO = 1 << 0;
-        /// How many references the folio has.
+        /// The number of references to the folio.
         const REFERENCES = 1 << 1;
-        /// How many mappings a page that is no large folio has.
+        /// The number of mappings of a page that is no large folio.
         const MAPPINGS = 1 << 2;
-        /// How many mappings a large folio has, those of all its pages together.
+        /// The number of mappings of a large folio, including those of all its pages.
         const LARGE_MAPPINGS = 1 << 5;
-        /// The count of pins that a large folio keeps.
+        /// The count of pins of a large folio.
         const PINS = 1 << 3;
-        /// Whether the frame is anonymous memory, or of which file.
+        /// The owner: anonymous memory, or a file.
         const OWNER = 1 << 4;
     }
 }
 
-/// What the kernel records of a frame. What was not asked for, and what was not proved, is `None`.
+/// The kernel's record of a frame. Parts that were not requested or not proved are `None`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct FrameRecord {
     /// The first frame of its folio.
     pub head: Option<FrameNumber>,
-    /// The logarithm of how many frames the folio has.
+    /// log2 of the number of frames in the folio.
     pub order: Option<u8>,
-    /// The flags of the folio, as far as `/proc/kpageflags` has them too.
+    /// The flags of the folio that `/proc/kpageflags` has too.
     pub flags: Option<PageFlags>,
-    /// References to the folio. A pin of a page that is no large folio counts as 1024 of them.
+    /// References to the folio. A pin of a page that is no large folio counts as 1024 references.
     pub references: Option<u32>,
     /// Mappings of the folio: a huge mapping is one.
     pub mappings: Option<u64>,
-    /// Pins of the folio, where the kernel counts them apart from references: in large folios.
+    /// Pins of the folio, if the kernel counts them separately from references, as in large folios.
     pub pins: Option<u32>,
-    /// What it is used for.
+    /// The use of the frame.
     pub owner: Option<FrameOwner>,
 }
 
-/// What a frame is used for, as its record says it.
+/// The use of a frame, by its record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum FrameOwner {
@@ -56,7 +56,7 @@ pub enum FrameOwner {
     Merged,
     /// The page cache of a file, or shared memory.
     File(PageOfFile),
-    /// The record names neither. Pages of the kernel, of drivers and free ones are like that.
+    /// The record has neither. Pages of the kernel and of drivers, and free pages, are such.
     Unrecorded,
 }
 
@@ -64,41 +64,42 @@ pub enum FrameOwner {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct RecordedMapper {
-    /// The process.
+    /// The process that may map the frame.
     pub process: Identity,
     /// The pages, in address order.
     pub pages: Vec<RecordedPage>,
 }
 
 impl RecordedMapper {
-    /// A process that may map a frame at these pages.
+    /// Makes the record of a process that may map a frame at these pages.
     #[cfg(test)]
     pub(crate) fn new(process: Identity, pages: Vec<RecordedPage>) -> Self {
         RecordedMapper { process, pages }
     }
 }
 
-/// Is called with the mappers that were found. If it returns true, the answer is those that are still there then.
+/// A function that is called with the mappers found. If it returns true, the result has only those that still exist
+/// after the call.
 pub type Meanwhile<'a> = &'a mut dyn FnMut(&[RecordedMapper]) -> bool;
 
 /// A page that may map a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct RecordedPage {
-    /// Its first byte.
+    /// The address of the first byte.
     pub address: VirtualAddress,
-    /// Whether its entry in the page tables leads to the frame.
+    /// Whether its page-table entry leads to the frame.
     pub is_mapped: bool,
-    /// The range of the region that holds it.
+    /// The range of its region.
     pub range: AddressRange,
-    /// The permissions of that region.
+    /// The permissions of its region.
     pub permissions: Permissions,
-    /// Regions with the same number differ only in their ranges; `None` if that is not known.
+    /// A number that is equal for regions that differ only in their ranges; `None` if unknown.
     pub kind: Option<u64>,
 }
 
 impl RecordedPage {
-    /// A page of a region.
+    /// Makes the record of a page in a region.
     #[cfg(test)]
     pub(crate) fn new(address: VirtualAddress, is_mapped: bool, region: &Region, kind: Option<u64>) -> Self {
         RecordedPage { address, is_mapped, range: region.range, permissions: region.permissions, kind }
@@ -112,64 +113,64 @@ pub struct PageOfFile {
     pub device: Device,
     /// The inode number of the file.
     pub inode: u64,
-    /// Which of its pages it is.
+    /// The index of the page in the file.
     pub index: u64,
 }
 
-/// What the kernel's records lead to from a frame.
+/// The object that a frame belongs to, by the kernel's records.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum OwnerDetail {
-    /// The file that it is a page of.
+    /// The file of the page.
     File(NamedFile),
-    /// The free block that it is in.
+    /// The free block of the frame.
     Free(FreeBlock),
-    /// The cache of the slab allocator that it belongs to.
+    /// The slab cache of the frame.
     Slab(SlabCache),
     /// A page pool of the network stack.
     PagePool,
 }
 
-/// A file with its name. Somebody else chose its bytes.
+/// A file with its name, whose bytes are hostile.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NamedFile {
-    /// The file. The index is 0.
+    /// The file, with index 0.
     pub file: PageOfFile,
-    /// Its path below the root of its filesystem, which begins with `/`. It begins with `…/` if the upper directories
-    /// are not known. What is in no directory, such as a memfd, has only a name. `None` if it has no name in memory.
+    /// The path below the root of its filesystem, which begins with `/`, or with `…/` if the upper directories are
+    /// unknown. A file in no directory, such as a memfd, has only a name. `None` if it has no name in memory.
     pub path: Option<Vec<u8>>,
-    /// What the kernel calls its filesystem: mostly its device, or its type.
+    /// The kernel's name of the filesystem: mostly its device, or its type.
     pub filesystem: Vec<u8>,
-    /// Whether that name is in no directory: the file was removed, or never was in one.
+    /// Whether the name is in no directory: the file was removed, or never was in one.
     pub is_deleted: bool,
 }
 
 /// A free block of memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FreeBlock {
-    /// Its first frame.
+    /// The first frame of the block.
     pub first: FrameNumber,
-    /// The logarithm of how many frames it has.
+    /// log2 of the number of frames in the block.
     pub order: u8,
 }
 
 /// A cache of the slab allocator.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SlabCache {
-    /// Its name, as in `/proc/slabinfo`.
+    /// The name of the cache, as in `/proc/slabinfo`.
     pub name: Vec<u8>,
-    /// The size of its objects.
+    /// The size of an object in bytes.
     pub object_bytes: u32,
 }
 
 impl FrameRecord {
-    /// Whether anything is known.
+    /// Returns whether any part is known.
     pub fn is_known(&self) -> bool {
         *self != FrameRecord::default()
     }
 }
 
-/// What is known, in a few words.
+/// Formats the known parts in a few words.
 impl fmt::Display for FrameRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = Vec::new();
@@ -187,7 +188,7 @@ impl fmt::Display for FrameRecord {
     }
 }
 
-/// Each part: what it is called, and the members of the kernel's structures that it is read from.
+/// The parts, each with its name, and the members of kernel structures from which it is read.
 const PARTS: [(RecordParts, &str, &str); 6] = [
     (RecordParts::FOLIO, "flags and folios", "page.flags, page.compound_head"),
     (RecordParts::REFERENCES, "references", "page._refcount"),
@@ -198,12 +199,12 @@ const PARTS: [(RecordParts, &str, &str); 6] = [
 ];
 
 impl RecordParts {
-    /// What they are called.
+    /// Returns the names of the parts.
     pub(super) fn names(self) -> String {
         self.joined(|row| row.1)
     }
 
-    /// The members of structures that they are read from.
+    /// Returns the members of kernel structures from which the parts are read.
     pub(crate) fn members(self) -> String {
         self.joined(|row| row.2)
     }

@@ -1,9 +1,8 @@
-//! The reverse map: the mappings through which the kernel itself finds the page-table entries of a frame. Anonymous
-//! memory has a tree of the mappings that may have its pages. The page cache of a file has a tree of the mappings of
-//! that file.
+//! The reverse map: the mappings through which the kernel finds the page-table entries of a frame. Anonymous memory has
+//! a tree of the mappings that may have its pages. The page cache of a file has a tree of the mappings of that file.
 //!
-//! The walk takes no locks. It checks back pointers and reads the entry of each page in the page tables, but its result
-//! is a hint. The caller compares the number of mappings with the map count of the frame, and reads some in `/proc`.
+//! The walk has no locks. It checks back pointers, and reads the page-table entry of each page, but its result is a
+//! hint. The caller compares the number of mappings with the map count of the frame, and reads some in `/proc`.
 
 use super::layout::member_list;
 use super::pages::{PageRecords, RawPage, unproved};
@@ -19,17 +18,17 @@ member_list! {
     ReverseMember, ReverseMembers {
         /// The first node of the tree of anonymous memory.
         AnonymousRoot: "anon_vma"."rb_root.rb_root.rb_node";
-        /// Where a node of it is in its entry.
+        /// The place of its node in an entry of the tree.
         EntryNode: "anon_vma_chain"."rb";
         /// The last page of the entries at and below a node.
         EntryLast: "anon_vma_chain"."rb_subtree_last";
-        /// The tree that an entry is of.
+        /// The tree to which an entry belongs.
         EntryOf: "anon_vma_chain"."anon_vma";
         /// The mapping of an entry.
         EntryMapping: "anon_vma_chain"."vma";
         /// The first node of the tree of a page cache.
         FileRoot: "address_space"."i_mmap.rb_root.rb_node";
-        /// Where a node of it is in its mapping.
+        /// The place of its node in a mapping.
         MappingNode: "vm_area_struct"."shared.rb";
         /// The last page of the mappings at and below a node.
         MappingLast: "vm_area_struct"."shared.rb_subtree_last";
@@ -37,24 +36,24 @@ member_list! {
         Right: "rb_node"."rb_right";
         Start: "vm_area_struct"."vm_start";
         End: "vm_area_struct"."vm_end";
-        /// The page of its object that a mapping begins with.
+        /// The page of the object at which a mapping begins.
         FirstPage: "vm_area_struct"."vm_pgoff";
         /// The address space of a mapping.
         Space: "vm_area_struct"."vm_mm";
-        /// What a mapping allows.
+        /// The flags of a mapping.
         Flags: "vm_area_struct"."vm_flags";
-        /// The functions that a file, the kernel or a driver has for a mapping. Anonymous memory has none: zero.
+        /// The functions of a mapping, from a file, the kernel or a driver. Anonymous memory has none: zero.
         Operations: "vm_area_struct"."vm_ops";
         /// The open file of a mapping.
         OpenFile: "vm_area_struct"."vm_file";
         /// The page cache of an open file.
         PageCache: "file"."f_mapping";
-        /// The first table of an address space.
+        /// The top page table of an address space.
         Top: "mm_struct"."pgd";
         HeapStart: "mm_struct"."start_brk";
         HeapEnd: "mm_struct"."brk";
         StackStart: "mm_struct"."start_stack";
-        /// The thread that an address space belongs to.
+        /// The thread that owns an address space.
         Owner: "mm_struct"."owner";
         /// The address space of a thread.
         SpaceOfThread: "task_struct"."mm";
@@ -69,22 +68,22 @@ member_list! {
 
 use ReverseMember::*;
 
-/// What is read of one structure is no longer.
+/// The most bytes that are read from one structure.
 const LONGEST: u64 = 1 << 12;
-/// The most nodes of one tree. With more, to read each is no longer cheaper than to ask every process.
+/// The most nodes of one tree. Beyond it, reading all of them is no longer cheaper than searching every process.
 const MOST_NODES: u32 = if cfg!(test) { 1 << 10 } else { 1 << 18 };
 
-/// Where the members are.
+/// The layout of the structures on the way from a page to processes.
 pub(super) struct ReverseLayout {
     members: ReverseMembers,
-    /// Where a mapping has the name that its process gave it; `None` if this kernel keeps none.
+    /// The offset of a mapping's name that its process set; `None` if this kernel keeps none.
     given_name: Option<u64>,
-    /// Makes numbers of kinds of mappings that tell no address.
+    /// The key of the hash that numbers kinds of mappings, so that the number reveals no kernel address.
     pub(super) kinds: RandomState,
 }
 
 impl ReverseLayout {
-    /// The layout that the kernel describes; `None` if it describes another way.
+    /// Returns the layout from the kernel's BTF; `None` if a member is missing.
     pub(super) fn of(layout: &Layout) -> Option<Self> {
         let given_name = layout.member("vm_area_struct", "anon_name");
         Some(Self::new(ReverseMembers::of(layout)?, given_name.and_then(|member| member.byte_offset())))
@@ -98,8 +97,8 @@ impl ReverseLayout {
         self.members.at(member)
     }
 
-    /// Where a mapping has its name. From Linux 5.17 to 6.1 that is the place of the node in the tree of a file:
-    /// only mappings without a file have a name there.
+    /// Returns the offset of a mapping's name. From Linux 5.17 to 6.1 that is also the place of the node in the tree of
+    /// a file: only mappings without a file have a name there.
     fn name_of(&self, has_file: bool) -> Option<u64> {
         let node = self.at(MappingNode)..=self.at(MappingLast);
         self.given_name.filter(|name| !(has_file && node.contains(name)))
@@ -110,23 +109,23 @@ impl ReverseLayout {
 pub(super) struct ReverseMap<'a> {
     pub(super) pages: &'a PageRecords,
     pub(super) layout: &'a ReverseLayout,
-    /// The shape of page tables, if it is known.
+    /// The structure of page tables, if it is known.
     pub(super) shape: Option<TableShape>,
 }
 
-/// The tree of one page.
+/// The tree of a page's mappings.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tree {
-    /// Of anonymous memory.
+    /// That of anonymous memory, at this kernel address.
     Anonymous(u64),
-    /// Of a page cache.
+    /// That of a page cache, at this kernel address.
     File(u64),
 }
 
-/// A part of a structure.
+/// A part of a kernel structure.
 pub(super) struct Bytes<'a> {
     map: &'a ReverseMap<'a>,
-    /// Where it begins in the structure.
+    /// The offset of the first byte in the structure.
     first: u64,
     bytes: Vec<u8>,
 }
@@ -146,7 +145,7 @@ impl Bytes<'_> {
     }
 }
 
-/// Where a mapping has a page.
+/// The place of a page in a mapping.
 pub(super) struct Place {
     pub(super) address: u64,
     pub(super) mapping: FoundMapping,
@@ -154,13 +153,13 @@ pub(super) struct Place {
 
 /// A node of a tree.
 struct Node {
-    /// The last page of it and of all nodes below it.
+    /// The last page of this node and of all nodes below it.
     last: u64,
     left: u64,
     right: u64,
-    /// Its mapping. What begins later is to its right.
+    /// The mapping of the node. Mappings that begin later are to its right.
     mapping: FoundMapping,
-    /// Whether its mapping is of this tree.
+    /// Whether the mapping belongs to this tree.
     is_of_tree: bool,
 }
 
@@ -169,7 +168,7 @@ pub(super) struct FoundMapping {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) space: u64,
-    /// The first page of its object.
+    /// The first page of the object in the mapping.
     pub(super) first: u64,
     pub(super) flags: u64,
     pub(super) operations: u64,
@@ -178,7 +177,7 @@ pub(super) struct FoundMapping {
 }
 
 impl ReverseMap<'_> {
-    /// The tree that has the mappings of a frame, and the index of its page there.
+    /// Returns the tree of a frame's mappings, and the index of its page there.
     pub(super) fn tree(&self, frame: u64) -> Option<(Tree, u64)> {
         let head = self.pages.with(frame, |page: RawPage<'_>| page.head(frame))?;
         let folio = self.pages.folio(head)?;
@@ -196,7 +195,7 @@ impl ReverseMap<'_> {
         self.pages.image.word(structure.checked_add(self.layout.at(member))?)
     }
 
-    /// The part of a structure that has all of these members, and `more` bytes.
+    /// Reads the part of a structure that contains all these members, and `more` bytes.
     pub(super) fn structure(&self, address: u64, members: &[ReverseMember], more: u64) -> Option<Bytes<'_>> {
         let offsets = || members.iter().map(|&member| self.layout.at(member));
         let (first, last) = (offsets().min()?, offsets().max()?);
@@ -206,7 +205,7 @@ impl ReverseMap<'_> {
         Some(Bytes { map: self, first, bytes })
     }
 
-    /// Where address spaces have the page with this index: by address space, and by address in each. A walk may meet a
+    /// Returns the places of the page with this index, ordered by address space and by address. A walk may meet a
     /// mapping twice while the tree changes.
     pub(super) fn places(&self, tree: Tree, index: u64, budget: &mut Budget) -> Result<Vec<Place>> {
         let root = match tree {
@@ -234,7 +233,7 @@ impl ReverseMap<'_> {
         Ok(places.into_values().collect())
     }
 
-    /// Where a mapping has the page `index`.
+    /// Returns the place of the page `index` in a mapping.
     fn place(&self, mapping: FoundMapping, index: u64) -> Option<Place> {
         let offset = index.checked_sub(mapping.first)?.checked_mul(self.pages.page_bytes)?;
         let address = mapping.start.checked_add(offset).filter(|&address| address < mapping.end)?;
@@ -245,7 +244,7 @@ impl ReverseMap<'_> {
         const OF_MAPPING: [ReverseMember; 7] = [Start, End, FirstPage, Space, Flags, Operations, OpenFile];
         let links = self.layout.at(Left).max(self.layout.at(Right));
         let at = |member| self.layout.at(member);
-        // How far it lies after the others.
+        // The number of bytes from the last other member to the name.
         let given_name = self.layout.given_name.map_or(0, |name| name.saturating_sub(at(OpenFile)));
         let (entry, mapping);
         let (of_node, place, last) = match tree {

@@ -1,5 +1,5 @@
-//! The cache of the slab allocator that a frame belongs to. A cache is believed if it is in the list of all caches, has
-//! a printable name, and its objects have a sensible size.
+//! The slab cache of a frame. A cache is accepted if it is in the list of all caches, has a printable name, and its
+//! objects have a plausible size.
 
 use super::layout::member_list;
 use super::pages::PageRecords;
@@ -9,10 +9,10 @@ use crate::access::{Error, Result};
 member_list! {
     /// A member on the way from a frame to its cache.
     SlabMember, SlabLayout {
-        /// The cache of a frame (of a structure of its own since Linux 5.17).
+        /// The cache of a frame (in a separate structure since Linux 5.17).
         Cache: "slab"."slab_cache", "page"."slab_cache";
         Name: "kmem_cache"."name";
-        /// Bytes of an object, and with what the allocator adds.
+        /// Bytes of an object, without and with the overhead of the allocator.
         ObjectBytes: "kmem_cache"."object_size";
         Bytes: "kmem_cache"."size";
         /// The next cache in the list of all.
@@ -24,20 +24,20 @@ member_list! {
 
 use SlabMember::*;
 
-/// No name is longer, and no object larger: the allocator passes larger ones on.
+/// The longest name of a cache, and the largest object: the allocator passes larger ones to the page allocator.
 const LONGEST: usize = 128;
 const LARGEST: u32 = 1 << 25;
-/// What differs in two readings is read again.
+/// How often a reading is repeated if two readings differ.
 const TRIES: u32 = 4;
 
-/// The caches of frames.
+/// Finds the slab caches of frames.
 pub(super) struct SlabCaches<'a> {
     pub(super) pages: &'a PageRecords,
     pub(super) layout: &'a SlabLayout,
 }
 
 impl SlabCaches<'_> {
-    /// The cache that a frame belongs to.
+    /// Returns the slab cache of a frame.
     pub(super) fn of_frame(&self, frame: u64) -> Result<SlabCache> {
         for _ in 0..TRIES {
             let (first, second) = (self.find(frame), self.find(frame));

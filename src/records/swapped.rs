@@ -1,5 +1,5 @@
-//! The pages of shared memory that are in swap. The page map has nothing for them: the page cache of the memory has the
-//! slot in the place of the page.
+//! The pages of shared memory in swap. Their page-map entries are empty: the page cache of the memory has the slot in
+//! place of the page.
 
 use super::ground::{Ground, OwnFile};
 use super::layout::member_list;
@@ -18,25 +18,25 @@ member_list! {
         Tree: "address_space"."i_pages";
         /// The first node of a tree.
         Head: "xarray"."xa_head";
-        /// How many bits of an index are below a node.
+        /// The number of index bits below a node.
         Shift: "xa_node"."shift";
         Parent: "xa_node"."parent";
-        /// The tree that a node is of.
+        /// The tree to which a node belongs.
         Of: "xa_node"."array";
         Slots: "xa_node"."slots";
     }
 }
 
-/// Where a page cache has its members.
+/// The layout of a page cache.
 #[derive(Clone, Debug)]
 pub(super) struct CacheLayout {
     pub(super) members: CacheMembers,
-    /// The logarithm of how many children a node has.
+    /// log2 of the number of children of a node.
     pub(super) chunk: u32,
 }
 
 impl CacheLayout {
-    /// The layout that the kernel describes; `None` if it describes another way.
+    /// Returns the layout from the kernel's BTF; `None` if a member is missing.
     pub(super) fn of(layout: &Layout) -> Option<CacheLayout> {
         let slots = layout.member("xa_node", "slots")?.bits / 64;
         let chunk = Some(slots).filter(|slots| slots.is_power_of_two() && (16..=64).contains(slots))?.trailing_zeros();
@@ -44,34 +44,34 @@ impl CacheLayout {
     }
 }
 
-/// Neighbouring pages of shared memory in neighbouring slots.
+/// A run of pages of shared memory in consecutive slots.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct SwappedRange {
-    /// Whole pages.
+    /// The addresses of whole pages.
     pub range: AddressRange,
-    /// The slot of the first.
+    /// The slot of the first page.
     pub slot: SwapEntry,
 }
 
 impl SwappedRange {
-    /// Pages in the slots from `slot` on.
+    /// Makes a run of pages in the slots from `slot` on.
     pub fn new(range: AddressRange, slot: SwapEntry) -> Self {
         SwappedRange { range, slot }
     }
 }
 
-/// The same in pages of its page cache.
+/// A run of swapped pages, by indexes in the page cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct SwappedRun {
-    /// The first page.
+    /// The index of the first page.
     pub(super) index: u64,
     pub(super) pages: u64,
-    /// The slot of the first.
+    /// The slot of the first page.
     pub(super) slot: SwapEntry,
 }
 
-/// The way from a process to the slots of its shared memory.
+/// The layout of the structures on the way from a process to the slots of its shared memory.
 #[derive(Clone, Debug)]
 pub(super) struct SlotLayout {
     tree: TreeLayout,
@@ -80,7 +80,7 @@ pub(super) struct SlotLayout {
 }
 
 impl SlotLayout {
-    /// The layout that the kernel describes; `None` if it describes another way.
+    /// Returns the layout from the kernel's BTF; `None` if a member is missing.
     pub(super) fn of(layout: &Layout) -> Option<SlotLayout> {
         Some(SlotLayout {
             tree: TreeLayout::of(layout)?,
@@ -89,9 +89,9 @@ impl SlotLayout {
         })
     }
 
-    /// Whether the page caches of pmdb's own files have the pages that they have.
+    /// Returns whether the page caches of pmdb's files contain their pages.
     pub(super) fn is_proved(&self, pages: &PageRecords, ground: &dyn Ground) -> bool {
-        /// Nodes of one path, many times over.
+        /// The most nodes of a walk: several times those of one path.
         const MOST: u64 = 256;
         let agrees = |own: &OwnFile| {
             let head = pages.with(own.frame, |page| page.head(own.frame))?;
@@ -110,11 +110,11 @@ impl SlotLayout {
         });
         indexes.sort_unstable();
         indexes.dedup();
-        // One of them is in a tree of several levels.
+        // One of the indexes must be in a tree of several levels.
         !has_differed && indexes.len() >= 3 && indexes.last().is_some_and(|&last| last >> self.cache.chunk > 0)
     }
 
-    /// The pages of `range`, a part of `region` of the address space `space`, that are in swap.
+    /// Returns the pages of `range`, a part of `region` of the address space `space`, that are in swap.
     pub(super) fn slots(
         &self,
         pages: &PageRecords,
@@ -141,20 +141,20 @@ impl SlotLayout {
     }
 }
 
-/// A page cache, and how to read it.
+/// Reads a page cache.
 pub(super) struct PageCache<'a> {
     pub(super) pages: &'a PageRecords,
     pub(super) layout: &'a CacheLayout,
-    /// The address of the page cache.
+    /// The kernel address of the page cache.
     pub(super) cache: u64,
 }
 
-/// What stands for a page in a page cache.
+/// The entry of a page in a page cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum CacheEntry {
-    /// The record of its folio is at this address.
+    /// The page is in the folio whose record is at this kernel address.
     Folio(u64),
-    /// It is in this slot.
+    /// The page is in this slot.
     Slot(SwapEntry),
 }
 
@@ -163,7 +163,7 @@ struct Node {
     address: u64,
     bytes: Vec<u8>,
     shift: u32,
-    /// The first index below it.
+    /// The first index below the node.
     first: u64,
 }
 
@@ -171,7 +171,7 @@ struct Node {
 const LARGEST_NODE: u64 = 1 << 12;
 
 impl PageCache<'_> {
-    /// The pages of `wanted` that are in swap, in order. Each node of the tree is a step.
+    /// Returns the pages of `wanted` that are in swap, in order. Each node of the tree costs one step.
     pub(super) fn swapped(&self, wanted: Range<u64>, budget: &mut Budget) -> Result<Vec<SwappedRun>> {
         let mut runs: Vec<SwappedRun> = Vec::new();
         self.walk(wanted, budget, &mut |index, pages, entry| {
@@ -188,8 +188,8 @@ impl PageCache<'_> {
         Ok(runs)
     }
 
-    /// Calls `each` with the pages of `wanted` that have an entry, in order: the first, how many, and the entry of the
-    /// first.
+    /// Calls `each` with the runs of pages of `wanted` that have an entry, in order: the first page, their number, and
+    /// the entry of the first.
     pub(super) fn walk(
         &self,
         wanted: Range<u64>,
@@ -215,7 +215,7 @@ impl PageCache<'_> {
         }
     }
 
-    /// Reads a node, if it is of this tree and below `parent`.
+    /// Reads a node, if it belongs to this tree and is below `parent`.
     fn node(&self, address: u64, tree: u64, parent: u64, first: u64) -> Option<Node> {
         let at = |member| self.layout.members.at(member);
         let length = at(CacheMember::Slots).checked_add(8 << self.layout.chunk)?;
@@ -251,12 +251,12 @@ impl PageCache<'_> {
             if last <= wanted.start || first >= wanted.end {
                 continue;
             }
-            // One entry for several children stands in the first of them, and the others name that one.
+            // An entry for several children is in the first of them, and the others refer to that one.
             let from = sibling_of(slot(number), count).filter(|&from| from < number).unwrap_or(number);
             let raw = slot(from);
             if let Some(address) = node_of(raw) {
                 let child = self.node(address, tree, node.address, first);
-                // What has gone meanwhile has nothing.
+                // A node that has changed during the walk counts as empty.
                 if let Some(child) =
                     child.filter(|child| child.shift.checked_add(self.layout.chunk) == Some(node.shift))
                 {
@@ -273,18 +273,18 @@ impl PageCache<'_> {
     }
 }
 
-/// The node that an entry points to (`xa_is_node` in include/linux/xarray.h).
+/// Returns the node to which an entry points (`xa_is_node` in include/linux/xarray.h).
 fn node_of(raw: u64) -> Option<u64> {
     (raw & 3 == 2 && raw > 4096).then(|| raw - 2)
 }
 
-/// The number of the child that has the entry for this one too (`xa_is_sibling`).
+/// Returns the number of the child whose entry is also that of this one (`xa_is_sibling`).
 fn sibling_of(raw: u64, count: u64) -> Option<u64> {
     let number = raw >> 2;
     (raw & 3 == 2 && number < count - 1).then_some(number)
 }
 
-/// The entry of the page that is `into` pages after the first one of this entry.
+/// Decodes the entry of the page that is `into` pages after the first one of this entry.
 fn entry_of(raw: u64, into: u64) -> Option<CacheEntry> {
     /// The type is in the upper bits of a value (`SWP_TYPE_SHIFT` in include/linux/swapops.h), which has 63.
     const TYPE_SHIFT: u32 = 58;
@@ -300,7 +300,7 @@ fn entry_of(raw: u64, into: u64) -> Option<CacheEntry> {
     }
 }
 
-/// The slot so many slots after this one.
+/// Returns the slot `slots` after this one.
 fn after(slot: SwapEntry, slots: u64) -> Option<SwapEntry> {
     Some(SwapEntry { offset: slot.offset.checked_add(slots)?, ..slot })
 }

@@ -1,10 +1,10 @@
 //! The page tables of a process. No symbol of the kernel is needed to find them: a page of the process leads to its
-//! reverse map, and that to the address spaces that may map it. Where no page does, as in a process that is in swap, the
-//! list of processes leads to them.
+//! reverse map, and that to the address spaces that may map it. If no page does, as in a process that is swapped out,
+//! the list of processes leads to them.
 //!
-//! The tables are those of the process if they map pages that the page map says nobody else maps. Where there are no such
-//! pages, the address space has to name the process as its owner. And they are proved: their entries have to be those
-//! of the page map on pages of all its regions.
+//! The tables are those of the process if they map pages that, by the page map, no other process maps. Without such
+//! pages, the address space must have the process as its owner. The tables are then proved: their entries must agree
+//! with the page map on pages of all its regions.
 
 use super::ground::Ground;
 use super::pages::PageRecords;
@@ -13,15 +13,15 @@ use crate::access::{Error, Result};
 use crate::kernel::page_table::{AddressBits, TableShape, TableStep};
 use crate::kernel::{FrameNumber, PageMapEntry, PageSize, Region, TableEntry};
 
-/// What `/proc` says of the address space of a process.
+/// The view of `/proc` on the address space of a process.
 pub(crate) trait AddressView {
-    /// Words of its page map, all of `into`.
+    /// Fills `into` with words of its page map; `None` if one is missing.
     fn entries(&self, first: u64, into: &mut [u64]) -> Option<()>;
 
-    /// Its regions.
+    /// Returns the regions of the process.
     fn regions(&self) -> Vec<Region>;
 
-    /// The number of the process, if it is that of the first pid namespace.
+    /// Returns the process id in the initial PID namespace, if it is known.
     fn number(&self) -> Option<u32>;
 }
 
@@ -29,68 +29,68 @@ fn all_shared() -> Error {
     Error::not_available("every page of the process is shared, so that nothing identifies its page tables")
 }
 
-/// Where the page tables of a process are. No address of the kernel leaves `records`.
+/// The page tables of a process. No kernel address leaves `records`.
 #[derive(Clone, Copy)]
 pub(crate) struct PageTables {
     pub(super) top: u64,
-    /// The address space.
+    /// The kernel address of the address space (`mm_struct`).
     pub(super) space: u64,
     pub(super) shape: TableShape,
 }
 
-/// Where the entry of a page is.
+/// The place of a page's entry in its page table.
 #[derive(Clone, Copy)]
 pub(super) struct EntryPlace {
     address: u64,
     level: u8,
     shape: TableShape,
-    /// The first frame of its block.
+    /// The first frame of the block that the entry maps.
     first: u64,
 }
 
 impl EntryPlace {
-    /// Whether it leads to the frame now. The kernel clears entries before it frees their table.
+    /// Returns whether the entry still leads to the frame. The kernel clears entries before it frees their table.
     pub(super) fn maps(&self, pages: &PageRecords) -> bool {
         let step = pages.image.word(self.address).map(|raw| self.shape.step(raw, self.level));
         matches!(step, Some(TableStep::Leaf(entry)) if entry.frame.get() == self.first)
     }
 }
 
-/// So many pages are read at each end of a region: its first pages are in use, or, of a stack, its last.
+/// The number of pages that are read at each end of a region: its first pages are in use, or, in a stack, its last.
 const AT_AN_END: u64 = 32;
-/// Of so many regions, and so many pages of each are compared.
+/// The most regions of which pages are compared, and the most pages of each.
 const MOST_REGIONS: usize = 1024;
 const OF_A_REGION: usize = 8;
-/// The most pages from which a way is tried.
+/// The most pages from which the tables are searched.
 const MOST_WAYS: usize = 24;
-/// So many pages that nobody else maps have to agree, or all that there are.
+/// The number of pages that must agree and that no other process maps, or all such pages if there are fewer.
 const OWN_PAGES: usize = 4;
-/// A comparison that fails is repeated: the page may change.
+/// How often a comparison is repeated after a difference, because the page may change.
 const TRIES: u32 = 4;
 
-/// A page to compare.
+/// A page whose entries are compared.
 struct SamplePage {
     page: u64,
     word: PageMapEntry,
 }
 
 impl SamplePage {
-    /// Whether it is of memory without a file.
+    /// Returns whether the page is anonymous memory.
     fn is_anonymous(&self) -> bool {
         self.word.is_present() && !self.word.is_file_or_shared()
     }
 
-    /// Whether the page map says that nobody else maps it. Only for anonymous pages is that always right.
+    /// Returns whether, by the page map, no other process maps the page. Only for anonymous pages that is always right.
     fn is_own(&self) -> bool {
         self.is_anonymous() && self.word.is_exclusive()
     }
 }
 
 impl PageTables {
-    /// The shapes that tables may have on this machine, the usual ones first.
+    /// Returns the possible structures of page tables on this machine, the usual ones first.
     fn shapes(pages: &PageRecords) -> Vec<TableShape> {
         let bits = AddressBits {
-            // AMD's memory encryption.
+            // The memory encryption of AMD.
             encryption: pages.image.info("NUMBER(sme_mask)", 10).unwrap_or_default(),
             // 64 - 52. The kernel uses 52 bits for virtual and physical addresses, or for neither.
             is_wide: pages.image.info("NUMBER(TCR_EL1_T1SZ)", 16) == Some(12),
@@ -99,7 +99,7 @@ impl PageTables {
         page.map_or_else(Vec::new, |page| TableShape::of_machine(pages.image.machine(), page, bits))
     }
 
-    /// The shape of all tables of this machine, if the kernel tells how many levels they have.
+    /// Returns the structure of all page tables on this machine, if the kernel shows the number of levels.
     pub(super) fn shape(pages: &PageRecords) -> Option<TableShape> {
         let levels = match pages.image.info("NUMBER(pgtable_l5_enabled)", 10) {
             Some(has_fifth) => 4 + has_fifth,
@@ -112,7 +112,7 @@ impl PageTables {
         Self::shapes(pages).into_iter().find(|shape| u64::from(shape.levels) == levels)
     }
 
-    /// The tables of the process that `space` shows.
+    /// Finds the page tables of the process that `space` shows.
     pub(super) fn find(
         pages: &PageRecords,
         layout: Option<&TableLayout>,
@@ -129,7 +129,7 @@ impl PageTables {
         let samples = samples(page, space);
         let has_own = samples.iter().any(SamplePage::is_own);
         let number = space.number();
-        // Right after a fork the entries of two processes are the same. Only the owners differ.
+        // Right after a fork the entries of two processes are equal, and only the owners differ.
         let of = if has_own { None } else { Some(number.ok_or_else(all_shared)?) };
         let way = Way { pages, layout, page, of };
         let is_first = |one: &&SamplePage| if has_own { one.is_own() } else { one.is_anonymous() };
@@ -154,7 +154,7 @@ impl PageTables {
         found.ok_or_else(|| Error::not_available(differs))
     }
 
-    /// Whether their entries are those of the page map.
+    /// Returns whether the entries agree with the page map.
     fn are_of(&self, pages: &PageRecords, space: &dyn AddressView, samples: &[SamplePage]) -> bool {
         let (mut own, mut agreed) = (0, 0);
         for sample in samples {
@@ -166,11 +166,12 @@ impl PageTables {
             }
         }
         let wanted = samples.iter().filter(|sample| sample.is_own()).count().min(OWN_PAGES);
-        // One word may agree by chance.
+        // A single word may agree by chance.
         own >= wanted && own + agreed >= 2
     }
 
-    /// Whether the entry of a page is that of the page map; `None` if it changes all the time, or says nothing.
+    /// Returns whether the entry of a page agrees with the page map; `None` if it changes all the time, or decides
+    /// nothing.
     fn agrees(&self, pages: &PageRecords, space: &dyn AddressView, sample: &SamplePage) -> Option<bool> {
         let word = || {
             let mut word = [0];
@@ -184,7 +185,7 @@ impl PageTables {
                 continue;
             }
             agreed = match (before.frame(), step) {
-                // On arm64 a page that nobody may access.
+                // On arm64 this may be a page that nobody may access.
                 (Some(_), Some(TableStep::Unused)) => None,
                 (frame, Some(TableStep::Leaf(entry))) => Some(frame == Some(entry.frame)),
                 (frame, _) => Some(frame.is_none()),
@@ -196,7 +197,7 @@ impl PageTables {
         agreed
     }
 
-    /// Where the entry is that maps this frame at a page, if one does.
+    /// Returns the place of the entry that maps this frame at a page, if there is one.
     pub(super) fn place(&self, pages: &PageRecords, page: u64, frame: u64) -> Option<EntryPlace> {
         let mut table = self.top;
         for level in (1..=self.shape.levels).rev().filter(|_| self.shape.reaches(page)) {
@@ -214,14 +215,14 @@ impl PageTables {
         None
     }
 
-    /// What the tables say of one page.
+    /// Returns the meaning of the entry of one page.
     fn step(&self, pages: &PageRecords, page: u64) -> Option<TableStep> {
         let mut found = None;
         self.walk(pages, page, 1, &mut |_, step| found = Some(step));
         found
     }
 
-    /// Calls `each` with what the entry of each page says; only for pages whose tables can be read.
+    /// Calls `each` with the meaning of the entry of each page whose tables can be read.
     fn walk(&self, pages: &PageRecords, first: u64, count: u64, each: &mut dyn FnMut(u64, TableStep)) {
         let end = first.saturating_add(count);
         let mut page = first;
@@ -242,8 +243,8 @@ impl PageTables {
         }
     }
 
-    /// The table of the last level that has the entry of `page`. If an entry of a larger block has it, or no table can
-    /// be read, calls `each` with what is known up to `end`, and goes past that block.
+    /// Finds the last-level table with the entry of `page`. If an entry of a larger block maps it, or no table can be
+    /// read, calls `each` with what is known up to `end`, and skips that block.
     fn descend(
         &self,
         pages: &PageRecords,
@@ -275,11 +276,11 @@ impl PageTables {
             *page = after;
             return None;
         }
-        // What cannot be read says nothing.
+        // A table that cannot be read decides nothing.
         Some((table.unwrap_or(u64::MAX), 1))
     }
 
-    /// The entries of the pages from `first` on; `None` where nothing is mapped.
+    /// Reads the entries of the pages from `first` on; `None` for a page that is not mapped.
     pub(super) fn read(&self, pages: &PageRecords, first: u64, into: &mut [Option<TableEntry>]) {
         into.fill(None);
         let count = into.len() as u64;
@@ -291,7 +292,7 @@ impl PageTables {
     }
 }
 
-/// Pages of all regions, those that nobody else maps among them.
+/// Chooses pages of all regions, including pages that no other process maps.
 fn samples(page: PageSize, space: &dyn AddressView) -> Vec<SamplePage> {
     let mut samples = Vec::new();
     for region in space.regions().iter().take(MOST_REGIONS) {
@@ -305,7 +306,7 @@ fn samples(page: PageSize, space: &dyn AddressView) -> Vec<SamplePage> {
             let pages = part.zip(words).map(|(page, word)| SamplePage { page, word: PageMapEntry::new(word) });
             let (mut present, mut others): (Vec<_>, Vec<_>) = pages.partition(|one| one.word.frame().is_some());
             present.sort_by_cached_key(|one| !one.is_own());
-            // The page map hides what a driver has mapped.
+            // The page map hides pages that a driver has mapped.
             others.retain(|_| present.iter().any(SamplePage::is_own));
             samples.extend(present.into_iter().take(OF_A_REGION));
             samples.extend(others.into_iter().take(OF_A_REGION));

@@ -1,6 +1,6 @@
-//! The ways to page tables that may be those of a process. A page of the process has a reverse map, which leads to the
-//! mappings that have the page, and to their address spaces. A process without such a page is in the kernel's list of
-//! processes, as is pmdb, whose own page leads to it.
+//! The search for page tables that may be those of a process. A page of the process has a reverse map, which leads to
+//! the mappings of the page, and to their address spaces. A process without such a page is in the kernel's list of
+//! processes, as is pmdb, whose page leads to that list.
 
 use super::image::Image;
 use super::layout::member_list;
@@ -10,15 +10,15 @@ use crate::kernel::status::LARGEST_PID;
 use crate::kernel::{FrameNumber, PageSize};
 
 member_list! {
-    /// A member on the way from a page to the tables.
+    /// A member on the way from a page to page tables.
     TableMember, TableMembers {
         /// The tree of a reverse map.
         Root: "anon_vma"."rb_root";
-        /// Where a node of it is in its entry.
+        /// The place of its node in an entry of the tree.
         Node: "anon_vma_chain"."rb";
         Left: "rb_node"."rb_left";
         Right: "rb_node"."rb_right";
-        /// The reverse map that an entry is of.
+        /// The reverse map to which an entry belongs.
         Of: "anon_vma_chain"."anon_vma";
         /// The mapping of an entry.
         Mapping: "anon_vma_chain"."vma";
@@ -26,21 +26,21 @@ member_list! {
         End: "vm_area_struct"."vm_end";
         /// The address space of a mapping.
         Space: "vm_area_struct"."vm_mm";
-        /// The first table of an address space.
+        /// The top page table of an address space.
         Top: "mm_struct"."pgd";
     }
 }
 
 member_list! {
-    /// A member on the way from an address space to the process whose it is, and back.
+    /// A member on the way from an address space to its process, and back.
     OwnerMember, OwnerLayout {
-        /// A thread of that process.
+        /// The thread that owns an address space.
         Owner: "mm_struct"."owner";
         /// The address space of a thread.
         Space: "task_struct"."mm";
-        /// The number of its process, in the first pid namespace.
+        /// The process id of a thread in the initial PID namespace.
         Process: "task_struct"."tgid";
-        /// The first thread of that process, the one in the list of processes.
+        /// The main thread of a process, which is in the list of processes.
         Leader: "task_struct"."group_leader";
         /// The node of a process in that list.
         Listed: "task_struct"."tasks";
@@ -49,16 +49,16 @@ member_list! {
     }
 }
 
-/// Where the members of the way are.
+/// The layout of the structures on the way.
 #[derive(Clone, Debug)]
 pub(super) struct TableLayout {
     pub(super) members: TableMembers,
-    /// `None` where an address space has no owner (without CONFIG_MEMCG).
+    /// The layout of owners; `None` if address spaces have none (without CONFIG_MEMCG).
     pub(super) owner: Option<OwnerLayout>,
 }
 
 impl TableLayout {
-    /// The layout that the kernel describes; `None` if it describes another way.
+    /// Returns the layout from the kernel's BTF; `None` if a member is missing.
     pub(super) fn of(layout: &Layout) -> Option<TableLayout> {
         Some(TableLayout { members: TableMembers::of(layout)?, owner: OwnerLayout::of(layout) })
     }
@@ -66,20 +66,20 @@ impl TableLayout {
 
 /// The most entries of one reverse map.
 const MOST_NODES: usize = 4096;
-/// A list that changed on the way is followed again from its start.
+/// How often a list is followed again from its start after it changed.
 const TRIES: u32 = 4;
 
-/// From a page to the first tables of the address spaces that may map it.
+/// Finds the top page tables of the address spaces that may map a page.
 pub(super) struct Way<'a> {
     pub(super) pages: &'a PageRecords,
     pub(super) layout: &'a TableLayout,
     pub(super) page: PageSize,
-    /// The process whose address space it has to be, by its number; `None` if the entries tell.
+    /// The id of the process that must own the address space; `None` if the entries decide.
     pub(super) of: Option<u32>,
 }
 
 impl Way<'_> {
-    /// First tables of the address spaces that may map this frame at this page.
+    /// Returns top page table and address of the address spaces that may map this frame at this page.
     pub(super) fn tops(&self, page: u64, frame: FrameNumber) -> Vec<(u64, u64)> {
         let mut tops = Vec::new();
         let Some(map) = self.reverse_map(frame) else {
@@ -93,7 +93,7 @@ impl Way<'_> {
         tops
     }
 
-    /// The reverse map of the frame of an anonymous page.
+    /// Returns the reverse map of an anonymous page's frame.
     fn reverse_map(&self, frame: FrameNumber) -> Option<u64> {
         let frame = frame.get();
         let head = self.pages.with(frame, |page| page.head(frame))?;
@@ -109,9 +109,9 @@ impl Way<'_> {
         self.image().word(structure.checked_add(self.layout.members.at(member))?)
     }
 
-    /// The nodes of the tree of a reverse map.
+    /// Returns the nodes of the tree of a reverse map.
     fn nodes(&self, map: u64) -> Vec<u64> {
-        // The pointer to its first node is the first member of a root.
+        // The pointer to the first node is the first member of a root.
         let mut left: Vec<u64> = self.follow(map, TableMember::Root).filter(|&node| node != 0).into_iter().collect();
         let mut nodes = Vec::new();
         while let Some(node) = left.pop()
@@ -124,8 +124,8 @@ impl Way<'_> {
         nodes
     }
 
-    /// The first table of the address space of a node, if the node is of this reverse map and its mapping has this
-    /// address.
+    /// Returns the top page table and the address space of a node, if the node belongs to this reverse map, and its
+    /// mapping contains this address.
     fn top(&self, node: u64, map: u64, address: u64) -> Option<(u64, u64)> {
         let mapping = self.mapping(node, map)?;
         let range = self.follow(mapping, TableMember::Start)?..self.follow(mapping, TableMember::End)?;
@@ -135,14 +135,14 @@ impl Way<'_> {
         (range.contains(&address) && is_wanted).then_some((top, space))
     }
 
-    /// The mapping of a node, if the node is of this reverse map.
+    /// Returns the mapping of a node, if the node belongs to this reverse map.
     fn mapping(&self, node: u64, map: u64) -> Option<u64> {
         let entry = node.checked_sub(self.layout.members.at(TableMember::Node))?;
         (self.follow(entry, TableMember::Of)? == map).then_some(())?;
         self.follow(entry, TableMember::Mapping)
     }
 
-    /// Whether an address space is that of the process: it names a thread of it, which has this address space.
+    /// Returns whether a process owns an address space: the owner is a thread of it, and has this address space.
     fn is_of(&self, space: u64, process: u32) -> bool {
         self.thread(space).is_some_and(|thread| self.process(thread) == Some(process))
     }
@@ -151,7 +151,7 @@ impl Way<'_> {
         self.image().word(structure.checked_add(self.layout.owner.as_ref()?.at(member))?)
     }
 
-    /// The thread that an address space names, if that thread has this address space.
+    /// Returns the thread that owns an address space, if that thread has this address space.
     fn thread(&self, space: u64) -> Option<u64> {
         let thread = self.of_thread(space, OwnerMember::Owner)?;
         (self.of_thread(thread, OwnerMember::Space)? == space).then_some(thread)
@@ -161,8 +161,8 @@ impl Way<'_> {
         self.image().half(thread.checked_add(self.layout.owner.as_ref()?.at(OwnerMember::Process))?)
     }
 
-    /// The same as `tops` of the process `number`, by the list of processes. `frame` is of an anonymous page of any
-    /// process.
+    /// Finds the top page table and the address space of the process `number` by the list of processes. `frame` is of
+    /// an anonymous page of any process.
     pub(super) fn listed(&self, number: u32, frame: FrameNumber) -> Option<(u64, u64)> {
         let map = self.reverse_map(frame)?;
         let spaces = self.nodes(map).into_iter().filter_map(|node| {
@@ -173,12 +173,13 @@ impl Way<'_> {
         let leader = self.of_thread(known, OwnerMember::Leader)?;
         let thread = (0..TRIES).find_map(|_| self.in_list(leader, number))?;
         let space = self.of_thread(thread, OwnerMember::Space)?;
-        // The first thread may have ended before the others. Then it has no address space.
+        // The main thread may have ended before the others. Then it has no address space.
         let top = self.follow(space, TableMember::Top)?;
         self.is_of(space, number).then_some((top, space))
     }
 
-    /// The first thread of a process, from the list that `leader` is in; `None` also if the list changed on the way.
+    /// Finds the main thread of a process, in the list that contains `leader`; `None` also if the list changed during
+    /// the search.
     fn in_list(&self, leader: u64, number: u32) -> Option<u64> {
         let listed = self.layout.owner.as_ref()?.at(OwnerMember::Listed);
         let first = leader.checked_add(listed)?;
@@ -189,7 +190,7 @@ impl Way<'_> {
                 return Some(thread);
             }
             let next = self.of_thread(node, OwnerMember::Next)?;
-            // The kernel frees what it has removed from the list.
+            // A node that was removed from the list may be freed.
             if next == first || self.of_thread(next, OwnerMember::Previous)? != node {
                 return None;
             }

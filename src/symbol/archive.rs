@@ -1,9 +1,9 @@
-//! Programs and libraries within an archive (`.apk`, `.zip`, `.jar`), stored without compression and mapped from there,
-//! as Android's loader does: each is a module, whose file begins at its place in the archive.
+//! Programs and libraries in an archive (`.apk`, `.zip`, `.jar`), stored without compression and mapped from there, as
+//! Android's loader does. Each is a module, whose file begins at its place in the archive.
 //!
 //! Such a mapping begins with the header of a program, and not at the start of the archive. The archive's directory has
-//! the name: `base.apk!/lib/arm64-v8a/libmain.so`, as gdb and simpleperf write it. Without a directory its place stands
-//! for the name: `base.apk+0x4000`. Nothing in the archive is trusted.
+//! the name: `base.apk!/lib/arm64-v8a/libmain.so`, as gdb and simpleperf write it. Without a directory the place
+//! replaces the name: `base.apk+0x4000`. Nothing in the archive is trusted.
 
 use super::elf::{PROGRAM_HEADER, is_program_header};
 use crate::budget::Budget;
@@ -12,40 +12,40 @@ use crate::own::memory;
 use crate::process::{Modules, ReadAt};
 use std::collections::BTreeMap;
 
-/// The most archives of one process that are opened, and mappings of one of them that are looked at.
+/// The most archives of one process that are opened, and the most mappings of one archive that are examined.
 pub(super) const MOST_ARCHIVES: usize = 64;
 const MOST_HEADERS: usize = 256;
-/// The most bytes of a directory that are read: that of the largest packages takes some megabytes.
+/// The most bytes of a directory that are read: that of the largest packages has some megabytes.
 const LARGEST_DIRECTORY: u64 = 32 << 20;
-/// Longer names are not those of a file (PATH_MAX).
+/// The longest name of a file (PATH_MAX).
 const LONGEST_NAME: usize = 4096;
 
-/// Bytes of the fixed parts of a ZIP archive (APPNOTE.TXT, 4.3.7, 4.3.12 and 4.3.16): the header before a stored file,
-/// an entry of the directory, and the end of the archive, after which a comment may follow.
+/// The lengths in bytes of the fixed parts of a ZIP archive (APPNOTE.TXT, 4.3.7, 4.3.12 and 4.3.16): the header before
+/// a stored file, an entry of the directory, and the end of the archive, which a comment may follow.
 const LOCAL_HEADER: u64 = 30;
 const ENTRY: usize = 46;
 const END: usize = 22;
 const LONGEST_COMMENT: u64 = 0xffff;
 
-/// A file within an archive.
+/// A file in an archive.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct StoredFile {
-    /// Its whole name, with that of the archive.
+    /// The whole name, with that of the archive.
     pub(super) name: Name,
-    /// Where it begins in the archive.
+    /// The offset of the first byte in the archive.
     pub(super) start: u64,
-    /// Where it ends there.
+    /// The offset after the last byte in the archive.
     end: u64,
 }
 
 impl StoredFile {
-    /// Whether a region of the archive maps a part of it.
+    /// Returns whether a region of the archive maps a part of the file.
     pub(super) fn holds(&self, region: &Region) -> bool {
         (self.start..self.end).contains(&region.offset)
     }
 }
 
-/// Whether some of `regions`, all those of one file, is code that was not loaded from the start of that file.
+/// Returns whether some of `regions`, all those of one file, are code that was not loaded from the start of that file.
 pub(super) fn may_be_archive(regions: &[Region], page: PageSize) -> bool {
     let mut head: Option<&Region> = None;
     regions.iter().any(|region| {
@@ -56,15 +56,16 @@ pub(super) fn may_be_archive(regions: &[Region], page: PageSize) -> bool {
     })
 }
 
-/// Whether a region may be loaded with `head`, the start of its file below it: the head of a program ends in the page
-/// where its code begins, or before it, and the code lies as far above as in the file or farther.
+/// Returns whether a region may be loaded together with `head`, the start of its file below it. The head of a program
+/// ends in the page where its code begins, or before it, and the code is at least as far above the head in memory as in
+/// the file.
 fn is_loaded_with(head: &Region, code: &Region, page: PageSize) -> bool {
     let into = code.range.start().get() - head.range.start().get();
     code.offset == 0 || head.range.len() <= code.offset.saturating_add(page.bytes()) && into >= code.offset
 }
 
-/// The programs and libraries within an archive that are mapped from there, in their order. `regions` are all those of
-/// the archive.
+/// Returns the programs and libraries in an archive that are mapped from there, in their order. `regions` are all those
+/// of the archive.
 pub(super) fn stored_files(regions: &[Region], modules: &Modules, budget: &mut Budget) -> Vec<StoredFile> {
     let opened = regions.first().and_then(|region| Some((&region.name, modules.open(region).ok()?)));
     let Some((path, archive)) = opened else {
@@ -94,7 +95,8 @@ pub(super) fn stored_files(regions: &[Region], modules: &Modules, budget: &mut B
     files.collect()
 }
 
-/// The files that begin at `starts` by the directory of an archive: their names and ends. `None` without a directory.
+/// Returns the names and ends of the files that begin at `starts`, by the directory of an archive. `None` without a
+/// directory.
 fn listed(archive: &dyn ReadAt, starts: &[u64], budget: &mut Budget) -> Option<BTreeMap<u64, (Vec<u8>, u64)>> {
     let length = archive.len();
     let tail = length.min(END as u64 + LONGEST_COMMENT);
@@ -108,7 +110,7 @@ fn listed(archive: &dyn ReadAt, starts: &[u64], budget: &mut Budget) -> Option<B
         let (header, size) = (word(entry, 42)?, word(entry, 20)?);
         let farthest = header.saturating_add(LOCAL_HEADER + 2 * LONGEST_COMMENT);
         let next = starts.get(starts.partition_point(|&start| start < header));
-        // The header before the file has lengths of its own.
+        // The lengths in the header before the file may differ.
         if half(entry, 10) == Some(0)
             && name <= LONGEST_NAME
             && next.is_some_and(|&start| start <= farthest)
@@ -123,7 +125,7 @@ fn listed(archive: &dyn ReadAt, starts: &[u64], budget: &mut Budget) -> Option<B
     Some(found)
 }
 
-/// So many bytes at a place; `None` if the file ends before them.
+/// Reads `size` bytes at an offset; `None` if the file ends before them.
 fn read(file: &dyn ReadAt, at: u64, size: u64) -> Option<Vec<u8>> {
     at.checked_add(size).filter(|&end| end <= file.len())?;
     let mut bytes = memory::zeroed(size).ok()?;
@@ -131,12 +133,12 @@ fn read(file: &dyn ReadAt, at: u64, size: u64) -> Option<Vec<u8>> {
     (read == bytes.len()).then_some(bytes)
 }
 
-/// Two bytes as a number.
+/// Decodes two bytes as a number.
 fn half(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..)?.first_chunk().map(|bytes| u16::from_le_bytes(*bytes).into())
 }
 
-/// Four bytes as a number.
+/// Decodes four bytes as a number.
 fn word(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes).into())
 }

@@ -1,15 +1,15 @@
-//! What a capture needs of the files behind regions: the parts that names come from.
+//! Reads the parts of mapped files that names come from, for a capture.
 
 use super::elf::{BoundedFile, Elf, ElfFile, Section};
 use crate::budget::Budget;
 use crate::process::ReadAt;
 
-/// Larger sections of code and data are left out: names are not in them.
+/// The most bytes of a section of code or data that are read. Larger ones are left out, because names are not in them.
 const LARGEST_DATA: u64 = 256 << 10;
-/// Bytes of one read.
+/// The number of bytes in one read.
 const READ: usize = 64 << 10;
 
-/// Reads the parts of an ELF file that names come from, so that a capture has them. What is damaged is left out.
+/// Reads the parts of an ELF file that names come from, so that a capture has them. Damaged parts are left out.
 pub fn read_tables(file: Box<dyn ReadAt>, budget: &mut Budget) {
     let Ok(source) = ElfFile::read(BoundedFile::new(file), budget) else {
         return;

@@ -1,6 +1,6 @@
-//! A symbol table made of the functions that debug information describes, for a file whose own table was stripped.
+//! Makes a symbol table of the functions that debug information describes, for a file whose table was stripped.
 //!
-//! It is written as an ELF file in memory, and read like the table of any other file.
+//! The table is written as an ELF file in memory, and read like that of any other file.
 
 use super::elf::{BoundedFile, Elf, ElfFile};
 use super::expanded::{ExpandedBytes, ExpandedMemory};
@@ -11,15 +11,15 @@ use crate::own::memory;
 use crate::process::InMemory;
 use object::elf::{self as format, SHF_ALLOC};
 
-/// Files with more sections number those of symbols in another way.
+/// The most sections of an ELF file in which symbols have plain section numbers.
 const MOST_SECTIONS: usize = 0xff00;
-/// Bytes of the file header, of a section header, and of a symbol.
+/// The sizes in bytes of the file header, a section header, and a symbol.
 const FILE_HEADER: u64 = 64;
 const SECTION_HEADER: u64 = 64;
 const SYMBOL: u64 = 24;
 
-/// The ELF file with the functions that `source` describes, for a module whose file is `image`; `None` if it describes
-/// none, or if there is no room for them.
+/// Makes the ELF file with the functions that `source` describes, for a module whose file is `image`; `None` if it
+/// describes none, or if there is no room for them.
 pub(super) fn table_of(
     source: &ElfFile,
     image: &Elf,
@@ -29,7 +29,7 @@ pub(super) fn table_of(
     let functions = match described_functions(source, budget) {
         Ok(functions) => functions,
         Err(NoLines::Interrupted) => return Err(NoSymbols::Interrupted),
-        // Debug information that is damaged, or too much, gives no names.
+        // Damaged or excessive debug information gives no names.
         Err(_) => return Ok(None),
     };
     if functions.is_empty() || image.sections.len() >= MOST_SECTIONS {
@@ -41,7 +41,7 @@ pub(super) fn table_of(
     if size > expanded.bytes_left() {
         return Ok(None);
     }
-    // The tables are written beside the file first.
+    // The tables are written separately first, and then copied into the file.
     memory::check(2 * size)?;
     let bytes = written(&functions, image);
     let kept = expanded.keep(bytes.len() as u64);
@@ -67,7 +67,7 @@ fn written(functions: &[DescribedFunction], image: &Elf) -> Vec<u8> {
         symbols.extend(section.to_le_bytes());
         symbols.extend([function.address, function.size].map(u64::to_le_bytes).concat());
     }
-    // The sections of the image under their numbers, and the two tables.
+    // The sections of the image keep their numbers. The two tables follow.
     let loaded = image.sections.iter().map(|section| {
         let flags = if section.is_loaded() { SHF_ALLOC.0 } else { 0 };
         (format::SHT_NOBITS.0, flags, section.address, 0, section.size, 0)
@@ -91,8 +91,7 @@ fn written(functions: &[DescribedFunction], image: &Elf) -> Vec<u8> {
     file
 }
 
-/// The header of a 64-bit file with the least significant byte first, whatever the module's is: its words are read only
-/// here.
+/// Returns the header of a 64-bit little-endian file, whatever the module is, because its words are read only here.
 fn file_header(image: &Elf, sections: u64) -> Vec<u8> {
     let mut file = b"\x7fELF\x02\x01\x01".to_vec();
     file.resize(16, 0);

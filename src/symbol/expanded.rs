@@ -1,12 +1,12 @@
-//! The memory that symbol tables take which were decompressed or made: all modules share one limit.
+//! The limit on memory for symbol tables that were decompressed or made, for all modules together.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes that are kept by default, of all modules together: a Fedora desktop's libraries take some tens of megabytes.
+/// The default limit in bytes: a Fedora desktop's libraries need some tens of megabytes.
 const MOST: u64 = 512 << 20;
 
-/// The count. Clones share it.
+/// The bytes in use. Clones share the count.
 #[derive(Clone)]
 pub(super) struct ExpandedMemory {
     held: Arc<AtomicU64>,
@@ -20,17 +20,17 @@ impl Default for ExpandedMemory {
 }
 
 impl ExpandedMemory {
-    /// An empty count with this limit.
+    /// Makes a count with this limit.
     pub(super) fn at_most(most: u64) -> ExpandedMemory {
         ExpandedMemory { held: Arc::default(), most }
     }
 
-    /// Bytes that may still be kept.
+    /// Returns the bytes that may still be kept.
     pub(super) fn bytes_left(&self) -> u64 {
         self.most.saturating_sub(self.held.load(Ordering::Relaxed))
     }
 
-    /// Whether so much is kept that tables not used for long should be dropped.
+    /// Returns whether more than half of the limit is in use, so that tables not used recently should be dropped.
     pub(super) fn is_crowded(&self) -> bool {
         self.bytes_left() < self.most / 2
     }

@@ -1,10 +1,11 @@
-//! The files of one module together: its own, its separate debug file, and the table that is compressed within its own.
+//! The files of one module: the mapped file, its separate debug file, and the table that is compressed in the mapped
+//! file.
 //!
-//! The search for the separate debug file is gdb's, in the target's own root: by build-id under `/usr/lib/debug/.build-id`, then by the name in
-//! `.gnu_debuglink` beside the file, in `.debug` beside it, and under `/usr/lib/debug`; and last, for processes in
-//! containers, by build-id where pmdb itself runs. A file is used only if it has the same build-id, or the checksum in
-//! `.gnu_debuglink`. Places without a matching file are checked again now and then, as packages may be installed
-//! meanwhile.
+//! The search for the separate debug file is that of gdb, in the target's root: by build-id under
+//! `/usr/lib/debug/.build-id`, then by the name in `.gnu_debuglink` next to the file, in `.debug` next to it, and under
+//! `/usr/lib/debug`. Last, for processes in containers, comes the build-id where pmdb runs. A file is used only if it
+//! has the same build-id, or the checksum in `.gnu_debuglink`. Places without a matching file are checked again after
+//! some time, because packages may be installed.
 
 use super::elf::{BoundedFile, Elf, ElfFile, FileRange, SymbolTable, TOO_LARGE, build_id_digits, expand_xz};
 use super::expanded::{ExpandedBytes, ExpandedMemory};
@@ -18,36 +19,36 @@ use object::{Endianness, U32};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Larger `.gnu_debugdata`, compressed or not, is ignored: a browser's takes some megabytes.
+/// The most bytes of `.gnu_debugdata`, compressed or not: a browser's has some megabytes.
 const LARGEST_MINI: u64 = 256 << 20;
-/// A longer decompression is given up; Ctrl-C ends it sooner.
+/// The longest decompression. Ctrl-C ends it sooner.
 const LONGEST_EXPANSION: Duration = Duration::from_secs(60);
 
-/// Missing debug files are searched for again after this time. A search costs some dozen system calls a module, which a
-/// loop in a command file would otherwise pay on each iteration.
+/// How long pmdb waits before it searches for missing debug files again. A search needs some dozen system calls a
+/// module, which a loop in a command file would otherwise need in each iteration.
 pub(super) const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
 /// A module's files, and the symbol tables in them.
 pub(super) struct Sources {
-    /// The file that is mapped, or an image of it in memory.
+    /// The mapped file, or an image of it in memory.
     pub(super) image: ElfFile,
-    /// The candidates for its separate debug file.
+    /// The candidates for the separate debug file.
     separate: Candidates,
-    /// When it was last searched for.
+    /// When the debug file was last searched.
     last_search: Mutex<Instant>,
-    /// `.gnu_debugdata`, a small ELF file within the image, if there is no better table; or why it is not read.
+    /// `.gnu_debugdata`, a small ELF file in the image, if there is no better table; or why it is not read.
     mini: Result<Option<(ElfFile, ExpandedBytes)>, NoSymbols>,
     /// The functions that the debug information describes, as an ELF file, if no file has a full table.
     described: Option<(ElfFile, ExpandedBytes)>,
     /// The symbol tables that are searched, the fullest first.
     tables: Vec<(ModulePart, usize)>,
-    /// Whether the first of them lists local symbols.
+    /// Whether the first table lists local symbols.
     lists_locals: OnceLock<bool>,
-    /// For each section of the other file, its number in the image.
+    /// For each section of the separate debug file, its number in the image.
     section_numbers: Vec<Option<u16>>,
 }
 
-/// Which of a module's files.
+/// One of the files of a module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ModulePart {
     Image,
@@ -57,13 +58,13 @@ enum ModulePart {
 }
 
 impl Sources {
-    /// Why there is no symbol table in them.
+    /// Returns why the files have no symbol table.
     pub(super) fn no_table(&self) -> NoSymbols {
         if self.image.file.has_sections() { NoSymbols::Stripped } else { NoSymbols::NotInCore }
     }
 
-    /// The files together. Whether `separate` belongs to `image` is checked at once only if its table is needed. An
-    /// interrupted check, or an interrupted decompression, is an error.
+    /// Collects the files. Whether `separate` belongs to `image` is checked at once only if its table is needed. Fails
+    /// if that check, or a decompression, is interrupted.
     pub(super) fn new(image: ElfFile, separate: Candidates, expanded: &ExpandedMemory) -> Result<Sources, NoSymbols> {
         let is_full = |source: &ElfFile| source.elf.has_full_table();
         let has_table = is_full(&image)
@@ -116,7 +117,7 @@ impl Sources {
         Ok(sources)
     }
 
-    /// The image alone.
+    /// Makes the sources of an image alone.
     #[cfg(test)]
     pub(super) fn without_separate(image: ElfFile) -> Sources {
         let sources = Sources::new(
@@ -127,34 +128,35 @@ impl Sources {
         sources.unwrap_or_else(|reason| panic!("{reason}"))
     }
 
-    /// Whether decompressed tables of it are in memory.
+    /// Returns whether decompressed tables of the module are in memory.
     pub(super) fn is_expanded(&self) -> bool {
         matches!(self.mini, Ok(Some(_))) || self.described.is_some()
     }
 
-    /// Why `.gnu_debugdata` is not used though there is no better table. A damaged or too large one counts as none.
+    /// Returns why `.gnu_debugdata` is not used though there is no better table. A damaged or too large one counts as
+    /// missing.
     pub(super) fn no_debugdata(&self) -> Option<&NoSymbols> {
         self.mini.as_ref().err()
     }
 
-    /// Whether it is not used because memory was short: there may be more later.
+    /// Returns whether `.gnu_debugdata` is not used because memory was short, which may change.
     pub(super) fn lacks_room(&self) -> bool {
         matches!(self.mini, Err(NoSymbols::NoRoom))
     }
 
-    /// The budget of a query.
+    /// Returns the budget of a query.
     pub(super) fn budget(&self) -> Budget {
         self.separate.budget()
     }
 
-    /// Whether no file has changed since it was opened, and no debug file was installed.
+    /// Returns whether no file has changed since it was opened, and no debug file was installed.
     pub(super) fn are_unchanged(&self, modules: &Modules, now: Instant) -> bool {
         self.image.file.is_unchanged()
             && self.separate.are_unchanged()
             && (!self.looks_again(now) || self.separate.are_all(modules))
     }
 
-    /// Whether it is time to look for new debug files.
+    /// Returns whether it is time to search for new debug files.
     fn looks_again(&self, now: Instant) -> bool {
         let mut looked = self.last_search.lock().unwrap_or_else(PoisonError::into_inner);
         let is_time = now.saturating_duration_since(*looked) >= BETWEEN_LOOKS;
@@ -164,28 +166,28 @@ impl Sources {
         is_time
     }
 
-    /// The separate debug file of the image. The first call may take a pass over the file.
+    /// Returns the separate debug file of the image. The first call may need a pass over the file.
     pub(super) fn separate(&self) -> Result<&Separate, NoSeparate> {
         self.separate.find_separate()
     }
 
-    /// The symbol tables in the order of the search.
+    /// Returns the symbol tables in the order of the search.
     pub(super) fn tables(&self) -> impl Iterator<Item = (&ElfFile, &SymbolTable)> {
         self.tables.iter().filter_map(|&place| self.table_of(place))
     }
 
-    /// The same, each with its place in that order.
+    /// Returns the symbol tables in the order of the search, each with its place in it.
     pub(super) fn numbered_tables(&self) -> impl Iterator<Item = (u8, (&ElfFile, &SymbolTable))> {
         (0..).zip(self.tables())
     }
 
-    /// A symbol table by its place in that order.
+    /// Returns a symbol table by its place in the order of the search.
     pub(super) fn table(&self, number: u8) -> Option<(&ElfFile, &SymbolTable)> {
         self.table_of(*self.tables.get(usize::from(number))?)
     }
 
-    /// The number in the image of the section of a symbol; without sections in the image, the number of the segment of
-    /// its address.
+    /// Returns the number in the image of a symbol's section; without sections in the image, the number of the segment
+    /// of its address.
     pub(super) fn section_in_image(&self, table: u8, section: u16, address: u64) -> Option<u16> {
         if self.image.elf.sections.is_empty() {
             return u16::try_from(self.image.elf.section_at(address)?).ok();
@@ -196,8 +198,8 @@ impl Sources {
         }
     }
 
-    /// Whether the tables list all symbols in a section of the image, static ones too: `strip` leaves only those that
-    /// other files use, and `.gnu_debugdata` only adds functions.
+    /// Returns whether the tables list all symbols in a section of the image, including static ones: `strip` leaves
+    /// only those that other files use, and `.gnu_debugdata` only adds functions.
     pub(super) fn lists_all(&self, section: u32) -> bool {
         match self.answers() {
             Some(NamesFrom::Itself | NamesFrom::DebugFile) => *self.lists_locals.get_or_init(|| {
@@ -205,12 +207,12 @@ impl Sources {
                 table.is_none_or(|(source, table)| source.elf.lists_locals(&source.file, table))
             }),
             Some(NamesFrom::DebugData) => self.image.elf.is_code(section),
-            // Functions in assembler are mostly not described.
+            // Debug information mostly does not describe functions in assembler.
             Some(NamesFrom::DebugInformation | NamesFrom::DynamicTable) | None => false,
         }
     }
 
-    /// The file with the debug information (DWARF), and its path if it is not the image.
+    /// Returns the file with the debug information (DWARF), and its path if it is not the image.
     pub(super) fn debug_source(&self) -> Result<(&ElfFile, Option<&Name>), NoSymbols> {
         if self.image.has_section(b".debug_info") {
             return Ok((&self.image, None));
@@ -235,7 +237,7 @@ impl Sources {
         }
     }
 
-    /// The file that gives the names of the module; `None` if none does.
+    /// Returns the file that has the names of the module; `None` if none has.
     pub(super) fn answers(&self) -> Option<NamesFrom> {
         let &(origin, number) = self.tables.first()?;
         let (_, table) = self.table_of((origin, number))?;
@@ -249,22 +251,23 @@ impl Sources {
     }
 }
 
-/// The file that gives the names of a module.
+/// The file that has the names of a module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NamesFrom {
-    /// The file that is mapped.
+    /// The mapped file.
     Itself,
     /// A separate debug file.
     DebugFile,
-    /// `.gnu_debugdata`, compressed within the file that is mapped.
+    /// `.gnu_debugdata`, compressed in the mapped file.
     DebugData,
-    /// The functions that debug information describes: the symbol table was stripped.
+    /// The functions that debug information describes, because the symbol table was stripped.
     DebugInformation,
-    /// The file that is mapped, but only with its exported and imported symbols.
+    /// The mapped file, but only with its exported and imported symbols.
     DynamicTable,
 }
 
-/// The small ELF file in `.gnu_debugdata`, as Fedora adds it: a table of the functions that `.dynsym` lacks.
+/// Decompresses the small ELF file in `.gnu_debugdata`, as Fedora adds it: a table of the functions that `.dynsym`
+/// lacks.
 fn mini(
     image: &ElfFile,
     expanded: &ExpandedMemory,
@@ -281,7 +284,7 @@ fn mini(
     Ok(Some((source, kept)))
 }
 
-/// The numbers in `image` of the sections of `other`: those at the same addresses.
+/// Returns for each section of `other` the number of the section of `image` at the same address.
 fn renumber_sections(other: &Elf, image: &Elf) -> Vec<Option<u16>> {
     let of = |section: &super::elf::Section| {
         let number = section.is_loaded().then(|| image.section_at(section.address))??;
@@ -290,44 +293,44 @@ fn renumber_sections(other: &Elf, image: &Elf) -> Vec<Option<u16>> {
     other.sections.iter().map(of).collect()
 }
 
-/// Where distributions keep them.
+/// The directory in which distributions keep debug files.
 const FOLDER: &[u8] = b"/usr/lib/debug";
-/// `.gnu_debuglink` is a file name and a checksum.
+/// The most bytes of `.gnu_debuglink`, a file name and a checksum.
 const LONGEST_LINK: u64 = 4096;
-/// Longer names are not those of a file (NAME_MAX).
+/// The longest name of a file (NAME_MAX).
 const LONGEST_NAME: usize = 255;
-/// The most bytes that are read for checksums of one module: each takes a pass over a whole file. Larger debug files
-/// have a build-id these days.
+/// The most bytes that are read for checksums of one module: each needs a pass over a whole file. Larger debug files
+/// mostly have a build-id.
 const MOST_CHECKED: u64 = 1 << 30;
 
 /// A separate debug file that belongs to a module.
 pub(super) struct Separate {
-    /// Where it is, in the target's root.
+    /// The path of the file in the target's root.
     pub(super) path: Name,
-    /// The index of the place where it was found.
+    /// The index of the place where the file was found.
     place: usize,
     pub(super) source: ElfFile,
-    /// Whether it has the module's build-id: then nothing is left to check.
+    /// Whether the file has the module's build-id, so that nothing else must be checked.
     has_build_id: bool,
 }
 
-/// The files that may be the separate debug file of a module. The choice may take a checksum, so it is made on the
+/// The files that may be the separate debug file of a module. The choice may need a checksum, so it is made by the
 /// first query.
 pub(super) struct Candidates {
     files: Vec<Separate>,
-    /// The places that were searched, and what was found there.
+    /// The places that were searched, with the result of each.
     places: Vec<(DebugFileLocation, PlaceState)>,
     /// The checksum in `.gnu_debuglink`, if there is no build-id.
     checksum: Option<u32>,
-    /// Why, if it is none of them.
+    /// Why there is no debug file, if no candidate is the right one.
     refusal: NoSeparate,
-    /// Which of `files` it is.
+    /// The index in `files` of the right one.
     chosen: OnceLock<Result<usize, NoSeparate>>,
     budget: Budget,
 }
 
 impl Candidates {
-    /// None, and why.
+    /// Makes an empty list, with the reason.
     pub(super) fn none(refusal: NoSeparate, budget: &Budget) -> Candidates {
         Candidates {
             files: Vec::new(),
@@ -339,7 +342,8 @@ impl Candidates {
         }
     }
 
-    /// The one that belongs to the module. The end of the budget ends a long search, which can then be repeated.
+    /// Returns the file that belongs to the module. The end of the budget interrupts a long search, which can be
+    /// repeated.
     pub(super) fn find_separate(&self) -> Result<&Separate, NoSeparate> {
         let number = match self.chosen.get() {
             Some(chosen) => chosen.clone(),
@@ -375,20 +379,20 @@ impl Candidates {
         Err(refusal)
     }
 
-    /// The budget of a query.
+    /// Returns the budget of a query.
     pub(super) fn budget(&self) -> Budget {
         self.budget.clone()
     }
 
-    /// Whether the files found are unchanged since they were opened.
+    /// Returns whether the files found are unchanged since they were opened.
     pub(super) fn are_unchanged(&self) -> bool {
         let mut files = self.files.iter();
         files.all(|one| one.source.file.is_unchanged())
     }
 
-    /// Whether the other places have no new file.
+    /// Returns whether the other places have no new file.
     pub(super) fn are_all(&self, modules: &Modules) -> bool {
-        // The chosen file stays valid, even if it is renamed.
+        // The chosen file remains valid, even if it is renamed.
         let chosen = match self.chosen.get() {
             Some(Ok(number)) => self.files.get(*number).map(|one| one.place),
             _ => None,
@@ -399,7 +403,7 @@ impl Candidates {
     }
 }
 
-/// Where a debug file may be.
+/// A place where a debug file may be.
 enum DebugFileLocation {
     /// In the target's root.
     Theirs(Vec<u8>),
@@ -423,11 +427,11 @@ impl DebugFileLocation {
 
 type OpenResult = process::Result<Option<Box<dyn ReadAt>>>;
 
-/// What was found at a place.
+/// The result of a search at a place.
 #[derive(PartialEq, Eq)]
 enum PlaceState {
     Nothing,
-    /// A file that is not opened.
+    /// A file that was not opened.
     Refused,
     BoundedFile([u64; 4]),
 }
@@ -442,10 +446,10 @@ impl PlaceState {
     }
 }
 
-/// The files that may be the separate debug file of `image`, whose path is `path`.
+/// Finds the files that may be the separate debug file of `image`, whose path is `path`.
 ///
 /// # Errors
-/// If the budget was over before all places were searched.
+/// Fails if the budget is over before all places were searched.
 pub(super) fn find(
     modules: &Modules,
     path: &Name,
@@ -505,20 +509,20 @@ pub(super) fn find(
     Ok(candidates)
 }
 
-/// The file, if it is an ELF file: others are no debug files.
+/// Returns the file if it is an ELF file, as all debug files are.
 pub(super) fn as_elf(bytes: Option<Box<dyn ReadAt>>, budget: &mut Budget) -> Result<Option<ElfFile>, OutOfBudget> {
     let source = bytes.and_then(|bytes| ElfFile::read(BoundedFile::new(bytes), budget).ok());
     budget.check().map(|()| source)
 }
 
-/// The path of the debug file of a build.
+/// Returns the path of the debug file with a build-id.
 pub(super) fn place_of(id: &[u8]) -> Vec<u8> {
     let digits = build_id_digits(id);
     let (folder, name) = digits.split_at_checked(2).unwrap_or((&digits, ""));
     [FOLDER, b"/.build-id/", folder.as_bytes(), b"/", name.as_bytes(), b".debug"].concat()
 }
 
-/// Whether `other` could have been stripped from `image`, and is not the same file.
+/// Returns whether `other` may be a debug file of `image`, and is not the same file.
 fn is_like(image: &ElfFile, other: &ElfFile) -> bool {
     image.elf.is_64 == other.elf.is_64
         && image.elf.machine == other.elf.machine
@@ -539,17 +543,17 @@ impl DebugLink {
         Ok(bytes.and_then(|bytes| DebugLink::parse(&bytes, image.elf.endian)))
     }
 
-    /// A name, a zero byte, zeros up to a multiple of four, and the checksum of the file.
+    /// Decodes a name, a zero byte, zeros up to a multiple of four, and the checksum of the file.
     fn parse(bytes: &[u8], endian: Endianness) -> Option<DebugLink> {
         let name = Bytes(bytes).read_string_at(0).ok()?;
         let checksum: &U32<Endianness> = Bytes(bytes).read_at((name.len() + 1).next_multiple_of(4)).ok()?;
-        // The name must be a file name, not a path: the folders are fixed.
+        // The name must be a file name, not a path: the directories are fixed.
         let is_a_name =
             !name.is_empty() && name.len() <= LONGEST_NAME && !name.contains(&b'/') && name != b"." && name != b"..";
         is_a_name.then(|| DebugLink { name: name.to_vec(), checksum: checksum.get(endian) })
     }
 
-    /// Where it may be, for a file called `path`.
+    /// Returns the places for the debug file of a file with this path.
     fn places(&self, path: &Name) -> Vec<Vec<u8>> {
         let path = path.as_bytes();
         let Some(end) = memchr::memrchr(b'/', path) else {
@@ -564,7 +568,7 @@ impl DebugLink {
     }
 }
 
-/// The checksum of a whole file, as `.gnu_debuglink` has it; `None` if it cannot be read.
+/// Computes the checksum of a whole file, as in `.gnu_debuglink`; `None` if it cannot be read.
 fn checksum(file: &BoundedFile, budget: &mut Budget) -> Result<Option<u32>, NoSeparate> {
     let mut crc = Crc::new();
     let whole = FileRange { offset: 0, size: file.length() };

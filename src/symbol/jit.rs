@@ -1,4 +1,4 @@
-//! JIT-compiled code of the target, as part of its names.
+//! The names of the target's JIT-compiled code.
 
 use super::perf_map::{PerfMap, RefusedPerfMap, is_jit_region};
 use super::target_symbols::TargetSymbols;
@@ -11,15 +11,15 @@ use std::sync::Arc;
 /// The target's list of its JIT-compiled code.
 #[derive(Clone, Debug)]
 pub struct JitSurvey {
-    /// Its path in the target's root.
+    /// The path of the list in the target's root.
     pub name: Name,
-    /// The start of the first function; or, if none are known, of the memory that such code may be in.
+    /// The start of the first function; or, if none are known, of the memory that may contain such code.
     pub start: VirtualAddress,
     /// The end of the last function, or of that memory.
     pub end: VirtualAddress,
-    /// The number of functions that are there, or why it is unknown.
+    /// The number of functions in the list whose code exists, or why it is unknown.
     pub functions: Result<u64, NoSymbols>,
-    /// Whether only the end of the list was read: then older functions are unknown.
+    /// Whether only the end of the list was read, so that older functions are unknown.
     pub is_cut: bool,
 }
 
@@ -29,7 +29,7 @@ fn end(function: &SymbolAt) -> VirtualAddress {
 }
 
 impl TargetSymbols<'_> {
-    /// The target's list, as it was when this command first needed it.
+    /// Returns the target's list, read when this command first needed it.
     fn perf_map_read(&self) -> Result<Option<&PerfMap>, OutOfBudget> {
         Ok(self.perf_map_or_refusal()?.and_then(|read| read.as_deref().ok()))
     }
@@ -44,7 +44,7 @@ impl TargetSymbols<'_> {
         region.and_then(|number| self.region(number)).is_some_and(is_jit_region)
     }
 
-    /// How many bytes from `address` on, within its region, certainly have no symbol, judged without a look-up; 0 if
+    /// Returns how many bytes from `address` on, within its region, certainly have no symbol, without a look-up; 0 if
     /// the first may have one.
     pub fn unnamed_bytes(&self, address: VirtualAddress) -> u64 {
         if self.module_at(address).is_some() {
@@ -57,27 +57,27 @@ impl TargetSymbols<'_> {
         map.map_or(0, |map| map.map_or(u64::MAX, |map| map.bytes_before_next(address)))
     }
 
-    /// The JIT-compiled function at `address`.
+    /// Returns the JIT-compiled function at `address`.
     pub(super) fn jit_symbol_at(&self, address: VirtualAddress) -> Option<SymbolAt> {
         if self.is_jit_at(address) { self.perf_map_read().ok()??.at(address) } else { None }
     }
 
-    /// Whether `module` is a name of the list.
+    /// Returns whether `module` is a name of the list.
     pub(super) fn is_perf_map_name(&self, module: &str) -> Result<bool, OutOfBudget> {
         Ok(self.perf_map_read()?.is_some_and(|map| map.is_called(module)))
     }
 
-    /// All JIT-compiled functions, in memory where code can be.
+    /// Returns all JIT-compiled functions in memory that may contain code.
     pub(super) fn jit_functions(&self) -> Result<impl Iterator<Item = SymbolAt>, OutOfBudget> {
         let symbols = self.perf_map_read()?.into_iter().flat_map(PerfMap::symbols);
         Ok(symbols.filter(|one| self.is_jit_at(one.start)))
     }
 
-    /// The list, if it is used and has functions that are there now; or, if there is memory that JIT-compiled code may
-    /// be in, why it is not read.
+    /// Returns a summary of the list, if it is used and has functions that exist now; or, if there is memory that may
+    /// contain JIT-compiled code, why it is not read.
     ///
     /// # Errors
-    /// If reading it was given up.
+    /// Fails if reading the list was given up.
     pub fn jit_survey(&self) -> Result<Option<JitSurvey>, OutOfBudget> {
         if let Some(Err(refused)) = self.perf_map_or_refusal()? {
             let mut places = self.regions().filter(|region| is_jit_region(region));
@@ -106,7 +106,7 @@ impl TargetSymbols<'_> {
         Ok(Some(JitSurvey { name: first.module, start, end: last, functions: Ok(count), is_cut }))
     }
 
-    /// The functions of that name.
+    /// Returns the functions with this name.
     pub(super) fn jit_symbols_called(&self, name: &str) -> Result<Vec<SymbolAt>, OutOfBudget> {
         let is_it = |symbol: &SymbolAt| {
             symbol.mangled.as_bytes() == name.as_bytes()

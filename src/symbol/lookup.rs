@@ -1,15 +1,16 @@
-//! Which symbol an address belongs to: the rule, a one-pass look-up that needs no index, and the index.
+//! The symbol of an address: the rule, a look-up in one pass without an index, and the index.
 //!
 //! A symbol with a size covers `[address, address + size)`. If several cover an address, it belongs to the one that
 //! starts last (an inner label, not the function around it). If none does, it belongs to the nearest symbol without a
-//! size before it in the same section, unless a symbol with a size begins between them. Where the tables do not list
-//! all symbols of the section ([`Sources::lists_all`]), what follows such a symbol may be anything: there only its first
-//! byte belongs to it. Among symbols with the same start, [`Rank`](super::table::Rank) decides, and then the plainest name: the fewest leading underscores, then a
-//! current version, then the shortest (`malloc` rather than `__libc_malloc`, `sqrt` rather than `sqrtf32x`).
+//! size before it in the same section, unless a symbol with a size begins between them. If the tables do not list all
+//! symbols of the section ([`Sources::lists_all`]), anything may follow such a symbol, and only its first byte belongs
+//! to it. Among symbols with the same start, [`Rank`](super::table::Rank) decides, and then the plainest name: the
+//! fewest leading underscores, then a current version, then the shortest (`malloc` rather than `__libc_malloc`, `sqrt`
+//! rather than `sqrtf32x`).
 //!
-//! The index gives the same answers by binary search. It cuts the address space of the file into intervals, each with
-//! its symbol. Look-ups come from all over the file, so their cost is cache misses: the layout limits a look-up to one
-//! miss, in a block of intervals. The arrays that find the block are small enough to stay in the cache.
+//! The index gives the same answers by binary search. It divides the addresses of the file into intervals, each with
+//! its symbol. Look-ups are scattered over the file, so their cost is cache misses. The layout limits a look-up to one
+//! miss, in a block of intervals; the arrays that find the block are small enough to stay in the cache.
 
 use super::NoSymbols;
 use super::demangle::split_version;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 /// The most symbols of equal start and rank whose names are compared.
 const MOST_RIVALS: usize = 16;
 
-/// The best symbols seen so far: equal in start and rank.
+/// The best symbols so far, which have the same start and rank.
 #[derive(Clone, Default)]
 struct Best {
     key: Option<(u64, Rank)>,
@@ -32,8 +33,8 @@ struct Best {
 }
 
 impl Best {
-    /// Takes `symbol` unless a better one was seen, and returns whether it did. Offer symbols in the order of their
-    /// tables.
+    /// Adds `symbol` unless a better one was added, and returns whether it did. Callers add symbols in the order of
+    /// their tables.
     fn offer(&mut self, symbol: Symbol) -> bool {
         let key = Some((symbol.address, symbol.rank()));
         if key > self.key {
@@ -47,7 +48,7 @@ impl Best {
         taken
     }
 
-    /// The one with the plainest name; `beginning` reads the first bytes of a name.
+    /// Returns the symbol with the plainest name; `beginning` reads the first bytes of a name.
     pub(super) fn choose(&self, mut beginning: impl FnMut(&Symbol) -> NameBeginning) -> Option<Symbol> {
         self.rivals
             .iter()
@@ -63,7 +64,7 @@ impl Best {
     }
 }
 
-/// The nearest symbols before a place, in its section.
+/// The nearest symbols before a place in its section.
 #[derive(Clone, Default)]
 struct NearestSymbols {
     start: Option<u64>,
@@ -72,7 +73,7 @@ struct NearestSymbols {
 }
 
 impl NearestSymbols {
-    /// Takes `symbol` unless a nearer one was seen.
+    /// Adds `symbol` unless a nearer one was added.
     fn offer(&mut self, symbol: Symbol) {
         let start = Some(symbol.address);
         if start > self.start {
@@ -84,14 +85,14 @@ impl NearestSymbols {
         }
     }
 
-    /// The symbols without a size that reach `address`, if there are any. `is_next`: no symbol that is not listed can
-    /// lie between them.
+    /// Returns the symbols without a size to which `address` belongs, if there are any. `is_next` is true if the tables
+    /// list all symbols of the section.
     fn reaching(&self, address: u64, is_next: bool) -> Option<&Best> {
         (!self.has_size && (is_next || self.start == Some(address))).then_some(&self.best)
     }
 }
 
-/// Finds the symbol at a file address in one pass over the tables. It reads only the names of equal candidates.
+/// Finds the symbol of a file address in one pass over the tables. Only the names of equal candidates are read.
 pub(super) fn look_up(sources: &Sources, address: u64, budget: &mut Budget) -> Result<Option<Symbol>, NoSymbols> {
     let section = sources.image.elf.section_at(address);
     let mut covering = Best::default();
@@ -113,17 +114,18 @@ pub(super) fn look_up(sources: &Sources, address: u64, budget: &mut Budget) -> R
     Ok(covering.choose(beginning).or_else(|| reaching()?.choose(beginning)))
 }
 
-/// For more symbols no index is built (it would take hundreds of megabytes): every look-up remains a pass.
+/// The most symbols of an index: a larger one would need hundreds of megabytes. Beyond it every look-up is a pass.
 const MOST_SYMBOLS: usize = 2 << 20;
-/// Memory of a symbol while the index is built: itself, twice as the vector doubles, and its places and intervals.
+/// Bytes for each symbol while the index is built: twice the symbol, because the vector doubles, and its places and
+/// intervals.
 const A_SYMBOL: usize = 2 * size_of::<Symbol>() + 64;
 
-/// What is kept of all symbols.
+/// An index of all symbols by address.
 pub(super) struct SymbolIndex {
     intervals: IntervalMap,
-    /// In order of address.
+    /// The symbols, in order of address.
     symbols: Vec<Symbol>,
-    /// The place of each name, beside `symbols`: the processor then loads both at the same time.
+    /// The place of each name, separate from `symbols` so that the processor loads both at the same time.
     spots: Vec<Spot>,
     names: Arc<StringTables>,
 }
@@ -154,7 +156,7 @@ impl SymbolIndex {
         }))
     }
 
-    /// The symbol at a file address, and its name.
+    /// Returns the symbol of a file address, and its name.
     pub(super) fn symbol_at(&self, address: u64) -> Option<(Symbol, &[u8])> {
         let position = usize::try_from(self.intervals.at(address)?).ok()?;
         let symbol = *self.symbols.get(position)?;
@@ -162,18 +164,18 @@ impl SymbolIndex {
         Some((symbol, name))
     }
 
-    /// The names of all symbols.
+    /// Returns the names of all symbols.
     pub(super) fn names(&self) -> &Arc<StringTables> {
         &self.names
     }
 }
 
-/// By address; symbols with the same start stay in the order of their tables.
+/// Returns the key by which symbols are sorted: address, then the order of their tables.
 fn order(symbol: &Symbol) -> (u64, u8, u32) {
     (symbol.address, symbol.table, symbol.number)
 }
 
-/// A symbol that covers the current place of the sweep; the one that the place belongs to comes first.
+/// A symbol that covers the current place of the sweep. The one to which the place belongs is the greatest.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct CoveringSymbol {
     start: u64,
@@ -181,7 +183,7 @@ struct CoveringSymbol {
     position: Reverse<u32>,
 }
 
-/// Visits all places where the answer can change, in order, with the symbols that cover each.
+/// Visits in order all places where the answer can change, with the symbols that cover each.
 fn sweep(
     sources: &Sources,
     symbols: &[Symbol],
@@ -191,7 +193,7 @@ fn sweep(
     let elf = &sources.image.elf;
     let mut places: Vec<u64> = symbols
         .iter()
-        // The first byte of a symbol without a size may be all that belongs to it.
+        // A symbol without a size may have only its first byte.
         .flat_map(|symbol| [symbol.address, symbol.address.saturating_add(symbol.size.max(1))])
         .chain(elf.section_bounds())
         .collect();
@@ -236,7 +238,7 @@ fn sweep(
     Ok(intervals)
 }
 
-/// The best of the symbols that cover `place`. Those that end before it leave the heap for good.
+/// Returns the best symbols that cover `place`. Removes those that end before it.
 fn best_covering(symbols: &[Symbol], covering: &mut BinaryHeap<CoveringSymbol>, place: u64) -> Best {
     let symbol_of = |one: &CoveringSymbol| {
         let symbol = symbols.get(usize::try_from(one.position.0).ok()?)?;
@@ -260,10 +262,10 @@ fn best_covering(symbols: &[Symbol], covering: &mut BinaryHeap<CoveringSymbol>, 
     best
 }
 
-/// In order of address; each goes up to the start of the next.
+/// Intervals in order of address, each of which extends to the start of the next.
 #[derive(Default)]
 struct IntervalMap {
-    /// The first start of each [`STEP`] blocks.
+    /// The first start of each group of [`STEP`] blocks.
     steps: Vec<u64>,
     /// The first start of each block.
     firsts: Vec<u64>,
@@ -273,25 +275,25 @@ struct IntervalMap {
     last: Option<u32>,
 }
 
-/// No symbol: other positions are those in the index.
+/// No symbol. Other numbers are positions in the index.
 pub(super) const NONE: u32 = u32::MAX;
-/// Two cache lines of first starts.
+/// The number of blocks in a group: their starts fill two cache lines.
 const STEP: usize = 16;
-/// Intervals in a block: their distances, and their symbols, take half a cache line each.
+/// The number of intervals in a block: their distances, and their symbols, fill half a cache line each.
 const BLOCK: usize = 8;
-/// The distance of an unused place.
+/// The distance of an unused slot.
 const UNUSED: u32 = u32::MAX;
 
-/// Neighbouring intervals.
+/// A block of consecutive intervals.
 #[repr(align(64))]
 struct IntervalBlock {
-    /// The distance of each start from the first.
+    /// The distance of each start from the first start.
     distances: [u32; BLOCK],
     symbols: [u32; BLOCK],
 }
 
 impl IntervalMap {
-    /// Adds an interval from `start` on, which ends the last one.
+    /// Adds an interval that begins at `start` and ends the one before it.
     pub(super) fn add(&mut self, start: u64, symbol: u32) {
         if self.last.replace(symbol) == Some(symbol) {
             return;
@@ -317,14 +319,14 @@ impl IntervalMap {
             self.steps.push(start);
         }
         self.firsts.push(start);
-        // All places but the first are still unused.
+        // All slots but the first are still unused.
         let mut distances = [UNUSED; BLOCK];
         distances[0] = 0;
         self.blocks.push(IntervalBlock { distances, symbols: [symbol; BLOCK] });
         self.used = 1;
     }
 
-    /// The symbol of an address.
+    /// Returns the symbol of an address.
     pub(super) fn at(&self, address: u64) -> Option<u32> {
         let step = self.steps.partition_point(|&start| start <= address);
         let from = step.checked_sub(1)? * STEP;
@@ -335,7 +337,7 @@ impl IntervalMap {
         let distance = address.checked_sub(*firsts.get(number)?)?;
         let distance = u32::try_from(distance).unwrap_or(UNUSED).min(UNUSED - 1);
         let block = self.blocks.get(from + number)?;
-        // A count instead of a binary search: it has no branches to mispredict.
+        // This counts instead of a binary search, because it has no branches to mispredict.
         let starts = block.distances.iter();
         let after = starts.map(|&one| usize::from(one <= distance)).sum::<usize>();
         block.symbols.get(after.checked_sub(1)?).copied()

@@ -1,9 +1,9 @@
-//! ELF files behind regions: from an address to the symbol it lies in, and from a name to its address.
+//! ELF files that regions map: finds the symbol of an address, and the address of a name.
 //!
-//! Nothing is read before the first query. A single address costs one streaming pass over the symbol table, and reading
+//! Nothing is read before the first query. A single address needs one streaming pass over the symbol table, and reading
 //! one name. After several look-ups in a module an index is built. Names are demangled only when they are shown. Files
-//! are read by offset, never mapped, and each number in them is checked against the file's length first: a damaged or
-//! hostile file gives no symbols, and [`TargetSymbols::reason`] says why.
+//! are read by offset, never mapped, and each number in them is first checked against the file's length. A damaged or
+//! hostile file gives no symbols, and [`TargetSymbols::reason`] returns the reason.
 //!
 //! ```text
 //! queries     target_symbols          queries about one target; survey: about all modules at once

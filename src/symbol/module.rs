@@ -1,9 +1,10 @@
-//! Modules: the regions that map one file; and its load bias: how far its addresses are moved in the process.
+//! Modules: the regions that map one file, and the load bias, by which the addresses of the file are moved in the
+//! process.
 //!
-//! A load segment puts the page of file offset `p_offset` at `bias + p_vaddr`. A region of the file gives the address
-//! of a file offset. Together they give the bias. Offsets count from the start of the module's file, which may lie within
-//! an archive. One page of the file is often mapped twice, at the end of one segment
-//! and at the start of the next, so a single region may allow two biases: the one that explains most regions is right.
+//! A load segment puts the page of file offset `p_offset` at `bias + p_vaddr`. A region of the file has the address of
+//! a file offset. Together they determine the bias. Offsets count from the start of the module's file, which may be in
+//! an archive. One page of the file is often mapped twice, at the end of one segment and at the start of the next, so
+//! that a single region may allow two biases: the one that explains most regions is right.
 
 use super::archive::{FromStart, StoredFile};
 use super::elf::Segment;
@@ -15,31 +16,32 @@ use std::collections::{BTreeMap, HashMap};
 
 /// The most anonymous regions between a module and the end of its `.bss`.
 pub(super) const MOST_BSS_REGIONS: usize = 256;
-/// The widest gap between them: linkers align segments to the largest page size that they support.
+/// The widest gap between these regions in bytes: linkers align segments to the largest page size that they support.
 pub(super) const WIDEST_GAP: u64 = 2 << 20;
 
 /// The regions of one file (or of the vdso), in address order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Module {
-    /// Its name in `maps`: a whole path, or `[vdso]`. Within an archive both names: `/opt/base.apk!/lib/libmain.so`.
+    /// The name in `maps`: a whole path, or `[vdso]`. In an archive both names: `/opt/base.apk!/lib/libmain.so`.
     pub name: Name,
-    /// Filesystem of the file.
+    /// The device of the file's filesystem.
     pub device: Device,
-    /// Inode of the file; 0 for the vdso.
+    /// The inode of the file; 0 for the vdso.
     pub inode: u64,
-    /// Where its file begins in the mapped file, in bytes: 0 unless that is an archive.
+    /// The offset of the module in the mapped file, in bytes: 0 unless that is an archive.
     pub start: u64,
-    /// Its regions, never empty. The anonymous memory of `.bss` after them is not included.
+    /// The regions of the file, at least one. The anonymous memory of `.bss` after them is not included.
     pub regions: Vec<Region>,
 }
 
 impl Module {
-    /// The part of its name after the last slash.
+    /// Returns the part of its name after the last slash.
     pub fn file_name(&self) -> Name {
         self.name.file_name()
     }
 
-    /// Where its regions are, without those far from each other in one range: the file may be mapped in several places.
+    /// Returns the ranges of its regions. Those far from each other are separate, because the file may be mapped in
+    /// several places.
     pub(super) fn extents(&self) -> Vec<AddressRange> {
         let mut extents: Vec<AddressRange> = Vec::new();
         for range in self.regions.iter().map(|region| region.range) {
@@ -53,33 +55,33 @@ impl Module {
         extents
     }
 
-    /// Whether any of it may be executed: a program or a library, not just a mapped data file.
+    /// Returns whether any region is executable: the module is a program or a library, not just a mapped data file.
     pub fn is_executable(&self) -> bool {
         self.regions.iter().any(|region| region.permissions.execute)
     }
 
-    /// Whether it is the vdso, which is only in memory.
+    /// Returns whether the module is the vdso, which is only in memory.
     pub fn is_vdso(&self) -> bool {
         self.inode == 0
     }
 
-    /// The name of the mapped file in `maps`: that of the archive, if it is within one.
+    /// Returns the name of the mapped file in `maps`: that of the archive, if the module is in one.
     pub(super) fn mapped_name(&self) -> &Name {
         self.regions.first().map_or(&self.name, |region| &region.name)
     }
 
-    /// Opens its file.
+    /// Opens the file of the module.
     ///
     /// # Errors
-    /// The file is not opened, or there is none.
+    /// Fails if the file is not opened, or there is none.
     pub(crate) fn open(&self, modules: &Modules) -> OpenedFile {
         let region = self.regions.first().ok_or_else(|| access::Error::not_available("no region maps it"))?;
         let file = modules.open(region)?;
         Ok(if self.start == 0 { file } else { Box::new(FromStart::new(file, self.start)) })
     }
 
-    /// Whether `name` means it: its whole path or file name, raw or as displayed, and `vdso` for `[vdso]`. The name of
-    /// an archive means all that is within.
+    /// Returns whether `name` selects the module: its whole path or file name, raw or as displayed, and `vdso` for
+    /// `[vdso]`. The name of an archive selects all modules in it.
     pub fn is_called(&self, name: &[u8]) -> bool {
         let is_it = |one: &Name| {
             one.as_bytes() == name
@@ -91,12 +93,12 @@ impl Module {
     }
 }
 
-/// Whether a region belongs to a module: it maps a file, or is the vdso.
+/// Returns whether a region belongs to a module: it maps a file, or is the vdso.
 pub(super) fn belongs_to_module(region: &Region) -> bool {
     region.inode != 0 || region.name.as_bytes() == b"[vdso]"
 }
 
-/// The parts of `memory`, that of a load segment, in which `regions` map no file: `.bss`.
+/// Returns the parts of a load segment's `memory` in which `regions` map no file: `.bss`.
 pub fn bss<'a>(
     memory: AddressRange,
     regions: impl IntoIterator<Item = &'a Region>,
@@ -105,13 +107,14 @@ pub fn bss<'a>(
     anonymous.filter_map(move |region| region.range.intersection(memory))
 }
 
-/// The regions before `region`, down to the nearest of a module, whose `.bss` it may be; `None` if only the list of all
-/// has them.
+/// Returns the regions before `region`, down to the nearest one of a module, whose `.bss` it may be; `None` if only the
+/// list of all regions has them.
 pub(super) fn regions_before(target: &Target, region: &Region) -> access::Result<Option<Vec<Region>>> {
     target.process.nearest_below(region.range.start(), WIDEST_GAP, MOST_BSS_REGIONS, belongs_to_module)
 }
 
-/// The anonymous regions after those of `modules` that may be their `.bss`; `None` if only the list of all has them.
+/// Returns the anonymous regions after those of `modules`, which may be their `.bss`; `None` if only the list of all
+/// regions has them.
 pub(super) fn regions_after(target: &Target, modules: &[Region]) -> access::Result<Option<Vec<Region>>> {
     let mut regions = Vec::new();
     for (index, region) in modules.iter().enumerate() {
@@ -127,7 +130,7 @@ pub(super) fn regions_after(target: &Target, modules: &[Region]) -> access::Resu
     Ok(Some(regions))
 }
 
-/// Whether an address in `region` may have a name, judged without the list of all regions, which may be very long:
+/// Returns whether an address in `region` may have a name, without the list of all regions, which may be very long:
 /// memory far above any file belongs to no module.
 pub fn may_have_names(target: &Target, region: &Region) -> bool {
     belongs_to_module(region)
@@ -137,14 +140,14 @@ pub fn may_have_names(target: &Target, region: &Region) -> bool {
         }
 }
 
-/// The modules among `regions` (which are in address order), in order of their first address. Without the files it is
-/// not known which of them are archives.
+/// Returns the modules among `regions` (in address order), in order of their first address. Without reading the files,
+/// archives are not recognized.
 pub fn modules(regions: &[Region]) -> Vec<Module> {
     group(regions, |_, _| None).0
 }
 
-/// The modules, and for each region the index of its module. `stored` gives the file within an archive that a region
-/// maps, also by its number.
+/// Returns the modules, and for each region the index of its module. `stored` returns the file in an archive that a
+/// region maps, with its number.
 pub(super) fn group<'a, 's>(
     regions: impl IntoIterator<Item = &'a Region>,
     stored: impl Fn(usize, &Region) -> Option<&'s StoredFile>,
@@ -179,7 +182,7 @@ pub(super) fn group<'a, 's>(
     (modules, of_region)
 }
 
-/// The most copies of one module; the dynamic linker loads at most 16.
+/// The most copies of one module. The dynamic linker loads at most 16.
 const MOST_COPIES: usize = 64;
 
 /// One copy of a module in the process.
@@ -187,22 +190,22 @@ const MOST_COPIES: usize = 64;
 pub(super) struct LoadedCopy {
     /// Runtime address minus file address, modulo 2^64.
     bias: u64,
-    /// The regions of the file that the bias explains.
+    /// The regions of the file that this bias explains.
     regions: Vec<AddressRange>,
 }
 
 impl LoadedCopy {
-    /// The file address of a runtime address.
+    /// Returns the file address of a runtime address.
     pub(super) fn file_address(&self, address: VirtualAddress) -> u64 {
         address.get().wrapping_sub(self.bias)
     }
 
-    /// The runtime address of a file address.
+    /// Returns the runtime address of a file address.
     pub(super) fn address(&self, file_address: u64) -> VirtualAddress {
         VirtualAddress::new(file_address.wrapping_add(self.bias))
     }
 
-    /// The pages of a load segment, `.bss` included; `None` if there are none.
+    /// Returns the pages of a load segment, including `.bss`; `None` if there are none.
     pub(super) fn memory(&self, segment: &Segment, page: u64) -> Option<AddressRange> {
         let start = self.address(segment.address).get() & !(page - 1);
         let end = segment.address.checked_add(segment.memory_size)?;
@@ -210,35 +213,35 @@ impl LoadedCopy {
         AddressRange::new(VirtualAddress::new(start), VirtualAddress::new(end))
     }
 
-    /// From its first address to its last, `.bss` included.
+    /// Returns the range from its first address to its last, including `.bss`.
     pub(super) fn hull(&self, segments: &[Segment], page: u64) -> Option<AddressRange> {
         let memory = segments.iter().filter_map(|one| self.memory(one, page));
         let start = self.regions.first()?.start();
         let end = self.regions.last()?.end();
-        // Addresses of a damaged file may be anywhere.
+        // Addresses in a damaged file are arbitrary.
         let last = memory.map(|range| range.end()).max();
         AddressRange::new(start, last.filter(|&last| last > end).unwrap_or(end))
     }
 
-    /// Whether one of its regions holds `address`.
+    /// Returns whether one of its regions contains `address`.
     pub(super) fn maps(&self, address: VirtualAddress) -> bool {
         self.regions.iter().any(|range| range.contains(address))
     }
 
-    /// Whether `address` lies in the memory of a load segment, `.bss` included.
+    /// Returns whether `address` is in the memory of a load segment, including `.bss`.
     pub(super) fn loads(&self, segments: &[Segment], address: VirtualAddress) -> bool {
         in_segment(segments, self.file_address(address))
     }
 }
 
-/// Whether a file address lies in the memory of a load segment.
+/// Returns whether a file address is in the memory of a load segment.
 pub(super) fn in_segment(segments: &[Segment], file_address: u64) -> bool {
     segments
         .iter()
         .any(|segment| file_address.checked_sub(segment.address).is_some_and(|into| into < segment.memory_size))
 }
 
-/// The copies of `module`, the one with most regions first; none if it is mapped as data.
+/// Finds the copies of `module`, the one with most regions first; none if the file is mapped as data.
 pub(super) fn place(
     module: &Module,
     segments: &[Segment],
@@ -258,7 +261,7 @@ pub(super) fn place(
             let same = |one: fn(&Segment) -> bool, other: bool| {
                 u64::from(segment.is_some_and(|segment| one(segment) == other))
             };
-            // Permissions decide only between biases that are otherwise equal: they change while a program starts.
+            // Permissions decide only between otherwise equal biases, because they change while a program starts.
             *votes.entry(bias).or_default() += 4
                 + 2 * same(|segment| segment.is_executable, region.permissions.execute)
                 + same(|segment| segment.is_writable, region.permissions.write);
@@ -267,7 +270,7 @@ pub(super) fn place(
 
     let mut copies: BTreeMap<u64, LoadedCopy> = BTreeMap::new();
     for (region, biases) in module.regions.iter().zip(&all) {
-        // The first of equals: the order of the segments.
+        // Of equal weights the first is chosen, in the order of the segments.
         let weight = |&&(bias, _): &&(u64, usize)| votes.get(&bias).copied().unwrap_or(0);
         let Some(&(bias, _)) = biases.iter().rev().max_by_key(weight) else {
             continue;
@@ -279,7 +282,7 @@ pub(super) fn place(
         let starts = segments.iter().map(|segment| copy.address(segment.address));
         starts.filter(|&start| copy.maps(start)).count()
     };
-    // A mapping of only the head of a file, made to inspect it, is no second copy of a library.
+    // A mapping of only the head of a file, made to inspect it, is not another copy of a library.
     let most = copies.values().map(begun).max();
     copies.retain(|_, copy| Some(begun(copy)) == most);
     let mut copies: Vec<LoadedCopy> = copies.into_values().collect();
@@ -288,8 +291,8 @@ pub(super) fn place(
     Ok(copies)
 }
 
-/// The biases that would explain a mapping of the file from `offset` on at `range`, each with the number of its
-/// segment. `is_whole`: the kernel maps the whole image of a vdso, also the part after its last segment.
+/// Returns the biases that explain a mapping of the file from `offset` on at `range`, each with the number of its
+/// segment. `is_whole` is for a vdso: the kernel maps the whole image, also the part after its last segment.
 fn candidates(
     range: AddressRange,
     offset: u64,
@@ -303,7 +306,7 @@ fn candidates(
     let moved = |segment: &Segment| segment.address.wrapping_sub(segment.offset);
     let mut candidates: Vec<(u64, usize)> = Vec::new();
     for (number, segment) in segments.iter().enumerate() {
-        // Neighbouring segments can share a region if they have the same bias; the part after the last one is not
+        // Adjacent segments can share a region if they have the same bias. The part after the last segment is not
         // loaded.
         let ends_in_one =
             || segments.iter().any(|other| moved(other) == moved(segment) && pages_hold(other, last, page));
@@ -317,7 +320,7 @@ fn candidates(
     candidates
 }
 
-/// Whether a file offset lies in the pages that hold the segment's bytes.
+/// Returns whether a file offset is in the pages with the segment's bytes.
 fn pages_hold(segment: &Segment, offset: u64, page: PageSize) -> bool {
     let mask = page.bytes() - 1;
     segment.file_size > 0

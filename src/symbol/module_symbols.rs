@@ -1,5 +1,5 @@
 //! A module whose files were opened: their headers, the index that is built after several look-ups, the latest searches
-//! by name, and where it was loaded.
+//! by name, and the copies in the process.
 
 use super::demangle::{NameQuery, plt_got_suffix, readable};
 use super::elf::{Elf, Relocations, Segment};
@@ -16,16 +16,17 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// After this many single look-ups an index is built.
+/// The number of single look-ups after which an index is built.
 const LOOK_UPS_BEFORE_INDEX: u32 = 4;
 
-/// A longer pass over a module (millions of hostile names) is given up, with a reason; Ctrl-C ends it sooner.
+/// The longest pass over a module (with millions of hostile names). A longer one is given up, with a reason; Ctrl-C
+/// ends it sooner.
 const LONGEST_PASS: Duration = Duration::from_secs(60);
 
-/// Files opened for their symbols. The handles stay open, so that their inodes are not reused.
+/// The files of a module, opened for their symbols. They stay open, so that their inodes are not reused.
 pub(super) struct ModuleSymbols {
     pub(super) sources: Sources,
-    /// The number of the last [`TargetSymbols`](super::TargetSymbols) that saw the files unchanged.
+    /// The number of the last [`TargetSymbols`](super::TargetSymbols) for which the files were found unchanged.
     pub(super) seen: AtomicU64,
     look_ups: AtomicU32,
     index: OnceLock<Option<SymbolIndex>>,
@@ -33,7 +34,7 @@ pub(super) struct ModuleSymbols {
     relocations: Relocations,
     /// The results of the latest searches by name.
     pub(super) searches: SearchCache,
-    /// Its debug information.
+    /// The debug information of the module.
     pub(super) lines: CachedLines,
 }
 
@@ -51,13 +52,13 @@ impl ModuleSymbols {
         }
     }
 
-    /// The headers of the file that is mapped.
+    /// Returns the headers of the mapped file.
     pub(super) fn elf(&self) -> &Elf {
         &self.sources.image.elf
     }
 
-    /// The symbol at a file address and its name, or the stub or slot there through which another file's function is
-    /// called.
+    /// Returns the symbol of a file address and its name. For a stub or slot through which another file's function is
+    /// called, that is the name of the function with a suffix.
     pub(super) fn symbol_at(&self, address: u64) -> Option<(Symbol, Name)> {
         let listed = self.table_symbol_at(address);
         if listed.as_ref().is_some_and(|(symbol, _)| symbol.size > 0) {
@@ -68,12 +69,12 @@ impl ModuleSymbols {
         table::import_at(image, &self.relocations, address, &mut self.budget()).or(listed)
     }
 
-    /// The stubs or slots for imported functions that `name` means: `malloc@plt`, `malloc@got.plt`.
+    /// Returns the stubs or slots for imported functions that `name` selects: `malloc@plt`, `malloc@got.plt`.
     pub(super) fn plt_got_called(&self, name: &str, budget: &mut Budget) -> Result<NamedSymbols, NoSymbols> {
         table::imports_called(&self.sources.image, &self.relocations, name, budget)
     }
 
-    /// The symbol of a table. The first few times by one pass over the tables, then by an index.
+    /// Returns the symbol of a table: the first few times by a pass over the tables, then by an index.
     fn table_symbol_at(&self, address: u64) -> Option<(Symbol, Name)> {
         if let Some(index) = self.index() {
             let (symbol, name) = index.symbol_at(address)?;
@@ -89,26 +90,27 @@ impl ModuleSymbols {
         Some((symbol, Name::new(name)))
     }
 
-    /// Whether the variable at a file address is a copy of a library's, which everybody uses; an error if the search
-    /// was given up.
+    /// Returns whether the variable at a file address is a copy of a library's, which all files use. Fails if the
+    /// search was given up.
     pub(super) fn is_copied_variable(&self, address: u64) -> Result<bool, NoSymbols> {
         let image = &self.sources.image;
         let targets = self.relocations.of(image, &mut self.budget())?;
         Ok(targets.copies.contains(&address))
     }
 
-    /// The file addresses of the slots that get the address of the function that a resolver at a file address chooses.
+    /// Returns the file addresses of the slots that get the address of the function chosen by the resolver at a file
+    /// address.
     pub(super) fn slots_of_resolver(&self, address: u64) -> Result<Vec<u64>, NoSymbols> {
         let targets = self.relocations.of(&self.sources.image, &mut self.budget())?;
         Ok(targets.indirect.get(&address).cloned().unwrap_or_default())
     }
 
-    /// The budget of a pass over its tables.
+    /// Returns the budget of a pass over the tables.
     pub(super) fn budget(&self) -> Budget {
         self.sources.budget().within(LONGEST_PASS)
     }
 
-    /// The index, after several look-ups; `None` also if the file cannot have one.
+    /// Returns the index, after several look-ups; `None` also if the file cannot have one.
     fn index(&self) -> Option<&SymbolIndex> {
         if self.look_ups.load(Ordering::Relaxed) < LOOK_UPS_BEFORE_INDEX {
             return None;
@@ -128,12 +130,12 @@ impl ModuleSymbols {
         self.index.get_or_init(|| index).as_ref()
     }
 
-    /// All symbols, with all names: those of the index, or read for this call.
+    /// Returns all symbols with all names, from the index or read now.
     pub(super) fn all(&self, budget: &mut Budget) -> Result<(SymbolPass<'_>, Arc<StringTables>), NoSymbols> {
         self.of_tables(Vec::new(), budget)
     }
 
-    /// The same for the symbols of the tables that may have what `query` names.
+    /// Returns the symbols of the tables that may contain the name of `query`, with the names of these tables.
     pub(super) fn where_named(
         &self,
         query: &NameQuery<'_>,
@@ -163,39 +165,39 @@ impl ModuleSymbols {
         Ok((SymbolPass::of_tables(&self.sources, wanted), names))
     }
 
-    /// Keeps the first reason why the tables gave nothing. A search that was given up does not count: another query may
-    /// succeed.
+    /// Keeps the first reason why the tables gave nothing. A search that was given up does not count, because another
+    /// query may succeed.
     pub(super) fn fail(&self, reason: NoSymbols) {
         if !reason.is_passing() {
             _ = self.fault.set(reason);
         }
     }
 
-    /// Why there are no symbols, as far as that is known without a pass over the tables.
+    /// Returns why there are no symbols, as far as that is known without a pass over the tables.
     pub(super) fn fault(&self) -> Option<NoSymbols> {
         if self.sources.tables().next().is_none() { Some(self.sources.no_table()) } else { self.fault.get().cloned() }
     }
 }
 
-/// Searches that are kept for one module.
+/// The most searches that are kept for one module.
 const MOST: usize = 64;
-/// Searches with more matches, and longer queries, are not cached: so the caches of all modules stay small.
+/// The most matches of a search that is kept, and the longest query: so the caches of all modules stay small.
 const MOST_MATCHES: usize = 16;
 const LONGEST_QUERY: usize = 256;
 
-/// The latest last.
+/// The searches with their results, the latest last.
 #[derive(Default)]
 pub(super) struct SearchCache(Mutex<VecDeque<(Box<str>, NamedSymbols)>>);
 
 impl SearchCache {
-    /// The cached result of a search for `query`.
+    /// Returns the kept result of a search for `query`.
     pub(super) fn find(&self, query: &str) -> Option<NamedSymbols> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (_, found) = kept.iter().find(|(of, _)| **of == *query)?;
         Some(found.clone())
     }
 
-    /// Caches the result of a finished search, in place of the oldest.
+    /// Keeps the result of a finished search, in place of the oldest.
     pub(super) fn keep(&self, query: &str, found: &NamedSymbols) {
         if found.len() > MOST_MATCHES || query.len() > LONGEST_QUERY {
             return;
@@ -210,7 +212,7 @@ impl SearchCache {
 
 /// The symbols of a module, and its copies in the process.
 pub(super) struct LoadedModule {
-    /// Its whole name in `maps`.
+    /// The whole name of the module in `maps`.
     pub(super) name: Name,
     pub(super) symbols: Arc<ModuleSymbols>,
     pub(super) copies: Vec<LoadedCopy>,
@@ -221,13 +223,13 @@ impl LoadedModule {
         &self.symbols.elf().segments
     }
 
-    /// The extent of each copy.
+    /// Returns the extent of each copy.
     pub(super) fn hulls(&self, page: PageSize) -> Vec<AddressRange> {
         let hull = |copy: &LoadedCopy| copy.hull(self.segments(), page.bytes());
         self.copies.iter().filter_map(hull).collect()
     }
 
-    /// The pages of each segment of each copy, `.bss` included.
+    /// Returns the pages of each segment of each copy, including `.bss`.
     pub(super) fn memory(&self, page: PageSize) -> impl Iterator<Item = AddressRange> {
         self.copies.iter().flat_map(move |copy| {
             let segments = self.segments().iter();
@@ -235,13 +237,13 @@ impl LoadedModule {
         })
     }
 
-    /// A symbol, once for each copy.
+    /// Returns a symbol once for each copy.
     pub(super) fn in_each_copy(&self, symbol: &Symbol, mangled: &Name) -> impl Iterator<Item = SymbolAt> {
         let copies = self.copies.iter();
         copies.map(|copy| self.symbol_at(copy, symbol, mangled.clone(), 0))
     }
 
-    /// A symbol in a copy; `offset` is the distance of the requested address from its start.
+    /// Returns a symbol in a copy; `offset` is the distance of the requested address from its start.
     pub(super) fn symbol_at(&self, copy: &LoadedCopy, symbol: &Symbol, mangled: Name, offset: u64) -> SymbolAt {
         let section = symbol.section.and_then(|number| self.symbols.elf().section_name(number.into()));
         SymbolAt {
@@ -258,37 +260,37 @@ impl LoadedModule {
     }
 }
 
-/// A symbol, placed in the process.
+/// A symbol at its address in the process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SymbolAt {
-    /// As the file spells it; [`SymbolAt::name`] is for people.
+    /// The name as the file spells it; [`SymbolAt::name`] is for display.
     pub mangled: Name,
-    /// Where it starts in the process.
+    /// The address of the first byte in the process.
     pub start: VirtualAddress,
-    /// Bytes; 0 where the file gives none.
+    /// The size in bytes; 0 if the file does not have it.
     pub size: u64,
-    /// The distance of the queried address from its start; 0 for a query by name.
+    /// The distance of the requested address from the start; 0 for a query by name.
     pub offset: u64,
-    /// What it names.
+    /// The kind of the symbol.
     pub kind: SymbolKind,
-    /// Whether it is visible in its file only: a static.
+    /// Whether the symbol is visible only in its file (static).
     pub is_local: bool,
-    /// The ELF section it lies in.
+    /// The ELF section of the symbol.
     pub section: Option<Name>,
-    /// The module that defines it, by its whole name in `maps`.
+    /// The module that defines the symbol, by its whole name in `maps`.
     pub module: Name,
-    /// Where it starts in the file's own numbers, as objdump shows them.
+    /// The address of the first byte in the file, as objdump shows it.
     pub file_address: VirtualAddress,
 }
 
 impl SymbolAt {
-    /// The name for people: demangled at each call, without hash and without a default version.
+    /// Returns the demangled name for display, without hash and without a default version.
     pub fn name(&self) -> Name {
         readable(&self.mangled)
     }
 
-    /// Whether it is only a stub or slot for an imported function: `malloc@plt`, `malloc@got.plt`. Each file has its
-    /// own.
+    /// Returns whether this is only a stub or slot for an imported function: `malloc@plt`, `malloc@got.plt`. Each file
+    /// has separate ones.
     pub fn is_plt_or_got(&self) -> bool {
         self.is_local && plt_got_suffix(self.mangled.as_bytes()).is_some()
     }

@@ -1,7 +1,7 @@
-//! Perf maps (`/tmp/perf-PID.map`): names that a program writes for its JIT-compiled code, in the form that perf reads.
+//! Perf maps (`/tmp/perf-PID.map`): the names that a program writes for its JIT-compiled code, in the format of perf.
 //!
-//! A line is the start of a function and its size in bytes, both in hexadecimal digits, and its name up to the end of
-//! the line. Programs only append: of lines that overlap, the last is valid. Other lines are skipped.
+//! A line has the start of a function and its size in bytes, both in hexadecimal digits, and its name up to the end of
+//! the line. Programs only append, so that of overlapping lines the last is valid. Other lines are skipped.
 
 use super::elf::{BoundedFile, LONGEST_NAME};
 use super::{NoSymbols, SymbolAt, SymbolKind};
@@ -12,36 +12,36 @@ use crate::process::Target;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-/// Of a larger file only this much is read, from its end: the last lines are valid.
+/// The most bytes that are read of a file, from its end, because the last lines are valid.
 const LARGEST: u64 = 64 << 20;
-/// Only this many lines, the last ones, are used.
+/// The most lines that are used, the last ones.
 const MOST_FUNCTIONS: usize = 1 << 20;
 
-/// A process at one time of its life: its number and when it started.
+/// The identity of a process: its id and start time.
 type ProcessLife = (u32, u64);
 
-/// The functions read from such a file.
+/// The functions in a perf map.
 pub(super) struct PerfMap {
     owner: ProcessLife,
     file: BoundedFile,
-    /// Where it is, in the target's root.
+    /// The path of the file in the target's root.
     path: Name,
     functions: JitFunctions,
     /// Whether the file has more before the part that was read.
     is_cut: bool,
 }
 
-/// Such a file that is not trusted, or could not be read.
+/// A perf map that is not trusted, or could not be read.
 pub(super) struct RefusedPerfMap {
-    /// Where it is, in the target's root.
+    /// The path of the file in the target's root.
     pub(super) path: Name,
     pub(super) why: NoSymbols,
 }
 
-/// Such a file, if there is one and it is used; an error if reading it was given up.
+/// The perf map, if there is one and it is used. The outer error means that reading it was given up.
 pub(super) type PerfMapRead = Result<Option<Result<Arc<PerfMap>, RefusedPerfMap>>, OutOfBudget>;
 
-/// The functions of such a file.
+/// The functions of a perf map, with an index.
 #[derive(Default)]
 struct JitFunctions {
     listed: Vec<JitFunction>,
@@ -49,7 +49,7 @@ struct JitFunctions {
     stretches: Vec<(u64, Option<usize>)>,
 }
 
-/// A line.
+/// A line of a perf map.
 struct JitFunction {
     start: u64,
     size: u64,
@@ -69,7 +69,7 @@ impl JitFunction {
     }
 }
 
-/// A number in hexadecimal digits, and the text after the blank that ends it.
+/// Parses a number in hexadecimal digits, and returns it with the text after the space that ends it.
 fn number(line: &[u8]) -> Option<(u64, &[u8])> {
     let end = line.iter().position(|&byte| byte == b' ')?;
     let (digits, rest) = line.split_at(end);
@@ -78,8 +78,8 @@ fn number(line: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 impl JitFunctions {
-    /// The functions in the last `most` lines, and whether there are more. As for perf, the last line needs no end: if
-    /// it is only half written, the file is read again once it is longer.
+    /// Parses the last `most` lines, and returns whether there are more. As for perf, the last line needs no end: if it
+    /// is only half written, the file is read again once it is longer.
     fn parse(bytes: &[u8], most: usize, budget: &mut Budget) -> Result<(JitFunctions, bool), OutOfBudget> {
         let mut listed = Vec::new();
         for line in bytes.rsplit(|&byte| byte == b'\n') {
@@ -101,7 +101,7 @@ impl JitFunctions {
         self.listed.get(position?)
     }
 
-    /// How many bytes lie between `address` and the next function; 0 within one.
+    /// Returns how many bytes are between `address` and the next function; 0 inside a function.
     fn bytes_before_next(&self, address: u64) -> u64 {
         let after = self.stretches.partition_point(|&(start, _)| start <= address);
         let is_within = after.checked_sub(1).and_then(|at| self.stretches.get(at)?.1).is_some();
@@ -112,7 +112,7 @@ impl JitFunctions {
         }
     }
 
-    /// The functions whose first byte was not overwritten, in the order of the file.
+    /// Returns the functions whose first byte was not overwritten, in the order of the file.
     fn not_overwritten(&self) -> impl Iterator<Item = &JitFunction> {
         let is_there =
             |one: &&JitFunction| self.at(one.start).is_some_and(|last_listed| std::ptr::eq(last_listed, *one));
@@ -147,7 +147,7 @@ fn sweep(listed: &[JitFunction], budget: &mut Budget) -> Result<Vec<(u64, Option
 }
 
 impl PerfMap {
-    /// Reads the target's file; `None` if there is none.
+    /// Reads the perf map of the target; `None` if there is none.
     pub(super) fn read(
         target: &Target,
         budget: &mut Budget,
@@ -169,7 +169,7 @@ impl PerfMap {
             Ok(read) => read,
             Err(why) => return why.out_of_budget().map_or(Ok(Some(Err(RefusedPerfMap { path, why }))), Err),
         };
-        // The first line may be incomplete: it is skipped.
+        // The first line may be incomplete, and is skipped.
         let first = match begin {
             0 => 0,
             _ => memchr::memchr(b'\n', &bytes).map_or(bytes.len(), |end| end + 1),
@@ -179,35 +179,35 @@ impl PerfMap {
         Ok(Some(Ok(PerfMap { owner, file, path, functions, is_cut: is_cut || begin > 0 })))
     }
 
-    /// Whether it is the target's, and complete.
+    /// Returns whether this is the target's perf map, and complete.
     pub(super) fn is_of(&self, target: &Target) -> bool {
         self.owner == owner(target) && self.file.is_unchanged()
     }
 
-    /// Whether `name` means it: its path or its file name.
+    /// Returns whether `name` selects it: its path or its file name.
     pub(super) fn is_called(&self, name: &str) -> bool {
         let name = name.as_bytes();
         self.path.as_bytes() == name || self.path.file_name().as_bytes() == name
     }
 
-    /// Whether only the end of a very large file was read.
+    /// Returns whether only the end of a very large file was read.
     pub(super) fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    /// The function at `address`.
+    /// Returns the function at `address`.
     pub(super) fn at(&self, address: VirtualAddress) -> Option<SymbolAt> {
         let function = self.functions.at(address.get())?;
         let offset = address.get().checked_sub(function.start)?;
         Some(self.symbol(function, offset))
     }
 
-    /// How many bytes lie between `address` and the next function; 0 within one.
+    /// Returns how many bytes are between `address` and the next function; 0 inside a function.
     pub(super) fn bytes_before_next(&self, address: VirtualAddress) -> u64 {
         self.functions.bytes_before_next(address.get())
     }
 
-    /// All functions that are there.
+    /// Returns all functions that were not overwritten.
     pub(super) fn symbols(&self) -> impl Iterator<Item = SymbolAt> {
         let functions = self.functions.not_overwritten();
         functions.map(|function| self.symbol(function, 0))
@@ -233,7 +233,7 @@ fn owner(target: &Target) -> ProcessLife {
     (identity.pid, identity.start_time)
 }
 
-/// Whether JIT-compiled code may be in a region: it is anonymous and executable.
+/// Returns whether a region may contain JIT-compiled code: it is anonymous and executable.
 pub(super) fn is_jit_region(region: &Region) -> bool {
     let name = region.name.as_bytes();
     region.inode == 0

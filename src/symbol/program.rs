@@ -1,20 +1,20 @@
-//! Which modules are programs and libraries, and not mapped data files.
+//! Decides which modules are programs and libraries, and not mapped data files.
 //!
-//! Data files are not searched for names: a read would bring their pages into the page cache, or back from swap. A
-//! module with executable memory is no data file. Emulators and compilers also map programs of which nothing is
-//! executable: such a module is known by its ELF header, which is read only if it is in the page cache.
+//! Data files are not searched for names: a read would bring their pages into the page cache, or swap them in. A module
+//! with executable memory is no data file. Emulators and compilers also map programs of which nothing is executable.
+//! Such a module is recognized by its ELF header, which is read only if it is in the page cache.
 
 use super::TargetSymbols;
 use super::elf::{PROGRAM_HEADER, is_program_header};
 use super::module::Module;
 use std::sync::atomic::Ordering;
 
-/// Headers of modules without executable memory that one command reads.
+/// The most headers of modules without executable memory that one command reads.
 const MOST_HEADERS: usize = 256;
 
 impl TargetSymbols<'_> {
-    /// Whether a module is a program or a library: some of it is executable, or it is an ELF file whose segments are
-    /// loaded as such.
+    /// Returns whether a module is a program or a library: some of it is executable, or it is an ELF file whose
+    /// segments are loaded as such.
     pub(super) fn is_program(&self, number: usize) -> bool {
         self.modules().get(number).is_some_and(|module| {
             module.is_executable()
@@ -42,8 +42,8 @@ impl TargetSymbols<'_> {
 }
 
 impl Module {
-    /// Whether its regions may be the segments of a program, though none is executable: a data file is mostly mapped in
-    /// one piece.
+    /// Returns whether its regions may be the segments of a program, though none is executable: a data file is mostly
+    /// mapped in one piece.
     fn may_be_loaded(&self) -> bool {
         self.inode != 0 && self.regions.len() > 1 && self.regions.iter().any(|region| region.offset == self.start)
     }

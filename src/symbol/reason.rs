@@ -1,43 +1,43 @@
-//! Why a module gives no symbols, a name no address, and an address no line.
+//! The reasons why a module has no symbols, a name no address, and an address no line.
 
 use crate::budget::OutOfBudget;
 use crate::kernel::Name;
 use crate::process;
 use thiserror::Error as ThisError;
 
-/// Why a module gives no symbols. Kept for each module and shown by `info modules`.
+/// Why a module has no symbols. Kept for each module, and shown by `info modules`.
 #[derive(Clone, Debug, ThisError)]
 pub enum NoSymbols {
-    /// The file behind it does not begin as an ELF file does.
+    /// The mapped file does not begin like an ELF file.
     #[error("not an ELF file")]
     NotElf,
-    /// The file could not be opened: its reason and remedy are the target's.
+    /// The file could not be opened: reason and remedy are in the error.
     #[error("{0}")]
     Unreadable(#[from] process::Error),
-    /// A read failed half-way.
+    /// A read failed after the file was opened.
     #[error("reading the file failed: {0}")]
     ReadFailed(String),
-    /// A part lies beyond the end of the file, or the file was truncated during the read.
+    /// A part extends beyond the end of the file, or the file was truncated during the read.
     #[error("the file ends before its {0}")]
     CutShort(&'static str),
     /// A field has a value that no linker writes.
     #[error("damaged ELF file: {0}")]
     Damaged(&'static str),
-    /// Neither `.symtab` nor `.dynsym`.
+    /// The file has neither `.symtab` nor `.dynsym`.
     #[error("the file has no symbol table (stripped)")]
     Stripped,
-    /// Its symbol table is not loaded, and only memory is there.
+    /// The symbol table is not loaded, and only memory is available.
     #[error(
         "its symbols are not in this core, and /usr/lib/debug/.build-id has no file of its build-id; pmdb opens no file that a core names"
     )]
     NotInCore,
-    /// It has so many names, or so complex ones, that a search was given up.
+    /// The file has so many names, or so complex ones, that a search was given up.
     #[error("it has too many names to search in time")]
     TooCostly,
     /// More names match an expression than are kept in memory: the last ones are left out.
     #[error("so many of its names match that the last ones are left out")]
     TooManyMatches,
-    /// Ctrl-C.
+    /// Ctrl-C was pressed.
     #[error("the search of its names was interrupted")]
     Interrupted,
     /// Decompressed tables of other modules take all the memory reserved for them.
@@ -46,7 +46,7 @@ pub enum NoSymbols {
     /// Memory is too short for the file's tables.
     #[error("there is too little free memory for what the file holds")]
     OutOfMemory,
-    /// No load segment of the file explains where its regions are: it is mapped as data.
+    /// No load segment of the file explains the places of its regions: it is mapped as data.
     #[error("the file is mapped as data, not loaded as a program or library")]
     NotLoaded,
     /// Neither the file nor a separate one has debug information.
@@ -55,7 +55,7 @@ pub enum NoSymbols {
 }
 
 impl NoSeparate {
-    /// Why a file has no symbols or lines because of this: only if looking for it was given up, and may be repeated.
+    /// Returns why a file has no symbols or lines if the search for the debug file was given up, which may be repeated.
     pub(super) fn given_up(&self) -> Option<NoSymbols> {
         match self {
             NoSeparate::TooCostly => Some(NoSymbols::TooCostly),
@@ -66,7 +66,7 @@ impl NoSeparate {
 }
 
 impl NoSymbols {
-    /// What there was no more of, if the query was given up.
+    /// Returns the exhausted budget, if the query was given up.
     pub(super) fn out_of_budget(&self) -> Option<OutOfBudget> {
         match self {
             NoSymbols::TooCostly => Some(OutOfBudget::Time),
@@ -75,7 +75,7 @@ impl NoSymbols {
         }
     }
 
-    /// Whether another query may still succeed.
+    /// Returns whether another query may succeed.
     pub(super) fn is_passing(&self) -> bool {
         matches!(self, NoSymbols::TooCostly | NoSymbols::Interrupted | NoSymbols::OutOfMemory)
     }
@@ -102,37 +102,37 @@ impl From<std::io::Error> for NoSymbols {
 /// Why a module has no separate debug file.
 #[derive(Clone, Debug, ThisError)]
 pub enum NoSeparate {
-    /// The file holds all that it was built with.
+    /// The file contains all that it was built with.
     #[error("the file holds its own debug information")]
     NotNeeded,
-    /// It has neither build-id nor `.gnu_debuglink`.
+    /// The file has neither build-id nor `.gnu_debuglink`.
     #[error("the file names no separate debug file")]
     NotNamed,
-    /// The file that would name it was not read.
+    /// The file with that reference was not read.
     #[error("{0}")]
     NotRead(Box<NoSymbols>),
-    /// It is in none of the places where it could be.
+    /// No place has the file.
     #[error("no separate debug file is installed")]
     NotFound,
-    /// The file found is of another build.
+    /// The file found is from another build.
     #[error("{path} is of another build")]
     OfAnotherBuild {
-        /// Where it is, in the target's root.
+        /// The path of the file in the target's root.
         path: Name,
     },
-    /// It would take too long to check whether the file found is of the same build.
+    /// Checking whether the file found is from the same build would last too long.
     #[error("{path} is too large to compute its checksum")]
     TooLarge {
-        /// Where it is, in the target's root.
+        /// The path of the file in the target's root.
         path: Name,
     },
-    /// Checking it was given up.
+    /// The check was given up.
     #[error("the search for it reached the time limit")]
     TooCostly,
-    /// Ctrl-C.
+    /// Ctrl-C was pressed.
     #[error("the search for it was interrupted")]
     Interrupted,
-    /// A file was found that could not be opened.
+    /// The file found could not be opened.
     #[error("{0}")]
     Unreadable(#[from] process::Error),
 }
@@ -140,7 +140,7 @@ pub enum NoSeparate {
 /// Why the build-id of a module is unknown.
 #[derive(Clone, Debug, ThisError)]
 pub enum NoBuildId {
-    /// The file was read, and has none.
+    /// The file has no build-id.
     #[error("the file has none: it was linked without one")]
     None,
     /// The file was not read.
@@ -148,51 +148,51 @@ pub enum NoBuildId {
     NotRead(NoSymbols),
 }
 
-/// Why a name or a file address could not be turned into an address.
+/// Why there is no address for a name or a file address.
 #[derive(Clone, Debug, ThisError)]
 pub enum Error {
-    /// Nothing mapped has this file name.
+    /// No mapped file has this name.
     #[error("no module is called `{module}`")]
     NoSuchModule {
-        /// As it was asked for.
+        /// The name in the query.
         module: Name,
     },
-    /// The module is there but its symbols are not.
+    /// The module is mapped, but has no symbols.
     #[error("`{module}` gives no symbols: {reason}")]
     NoSymbols {
-        /// Its file name.
+        /// The file name of the module.
         module: Name,
-        /// Why.
+        /// Why it has no symbols.
         reason: NoSymbols,
     },
-    /// The only symbol of that name has a copy in each thread.
+    /// The only symbol with this name has a copy in each thread.
     #[error("`{name}` in `{module}` is thread-local: each thread has its own copy, so it has no one address")]
     ThreadLocal {
-        /// As it was asked for.
+        /// The name in the query.
         name: Name,
-        /// Where it is defined.
+        /// The module that defines the symbol.
         module: Name,
     },
-    /// Ctrl-C.
+    /// Ctrl-C was pressed.
     #[error("looking up `{name}` was interrupted")]
     Interrupted {
-        /// As it was asked for.
+        /// The name in the query.
         name: Name,
     },
-    /// The address lies in no load segment of the file.
+    /// The address is in no load segment of the file.
     #[error("{address:#x} lies in no load segment of `{module}`")]
     NotInFile {
         /// The address in the file.
         address: u64,
-        /// Its file name.
+        /// The file name of the module.
         module: Name,
     },
 }
 
-/// Why an address has no line, or something about it is unknown.
+/// Why an address has no line, or a part of the answer is unknown.
 #[derive(Clone, Debug, ThisError)]
 pub enum NoLines {
-    /// No program or library is mapped there.
+    /// The address is in no program or library.
     #[error("it is in no module")]
     NoModule,
     /// The module's file could not be read.
@@ -201,12 +201,12 @@ pub enum NoLines {
     /// Neither the module nor a file that belongs to it has debug information.
     #[error("no debug information in {file}: {why}")]
     NoDebugInformation {
-        /// File name of the module.
+        /// The file name of the module.
         file: Name,
         /// Why no other file has it.
         why: NoSeparate,
     },
-    /// There is debug information, but about other addresses.
+    /// There is debug information, but not about this address.
     #[error("no unit of the debug information covers it")]
     NotCovered,
     /// A unit covers the address, but was compiled without a line table.
@@ -215,52 +215,52 @@ pub enum NoLines {
     /// The unit has a line table, with a gap at the address.
     #[error("the line table of its unit ({0}) does not cover it")]
     NoRow(Name),
-    /// The compiler made the instruction for no line of the source.
+    /// The compiler added the instruction, for no line of the source.
     #[error("the compiler gives it no line")]
     NoLine,
-    /// The functions are described in a file of their own (`-gsplit-dwarf`).
+    /// The functions are described in a separate file (`-gsplit-dwarf`).
     #[error("the functions are described in {file} (split DWARF): {why}")]
     Split {
-        /// Where it should be, in the target's root.
+        /// The path where the file should be, in the target's root.
         file: Name,
-        /// Why it does not tell.
+        /// Why the file was not read.
         why: NoPart,
     },
-    /// The names are in a file that several share (`dwz -m`).
+    /// The names are in a file that several modules share (`dwz -m`).
     #[error("names are in {file}, which several modules share (dwz): {why}")]
     Shared {
-        /// Where it should be, in the target's root.
+        /// The path where the file should be, in the target's root.
         file: Name,
-        /// Why it does not tell.
+        /// Why the file was not read.
         why: NoPart,
     },
-    /// The same, but nothing names the file.
+    /// The names are in a shared file, to which nothing refers.
     #[error("names are in a file that several modules share (dwz), and the module does not name it")]
     NotNamed,
-    /// The debug information contradicts itself.
+    /// The debug information is inconsistent.
     #[error("damaged debug information: {0}")]
     Damaged(String),
-    /// It lists more addresses than are kept in memory.
+    /// The debug information lists more addresses than are kept in memory.
     #[error("the debug information is too large")]
     TooLarge,
-    /// It is so complex that the query was given up.
+    /// The debug information is so complex that the query was given up.
     #[error("the debug information is too large to search in time")]
     TooCostly,
-    /// Ctrl-C.
+    /// Ctrl-C was pressed.
     #[error("stopped")]
     Interrupted,
 }
 
-/// Why a further file that belongs to debug information does not tell.
+/// Why a further file of debug information was not read.
 #[derive(Clone, Debug, ThisError)]
 pub enum NoPart {
     /// There is no such file, or it is no ELF file.
     #[error("there is no such debug file")]
     NotFound,
-    /// The identity in it is another one.
+    /// The file has another identity.
     #[error("that file is of another build")]
     OfAnotherBuild,
-    /// It could not be opened.
+    /// The file could not be opened.
     #[error("{0}")]
     Unreadable(#[from] process::Error),
 }
@@ -275,7 +275,7 @@ impl From<OutOfBudget> for NoLines {
 }
 
 impl From<NoSymbols> for NoLines {
-    /// Reading a section may end with the budget of the whole query.
+    /// Reading a section may exhaust the budget of the whole query.
     fn from(reason: NoSymbols) -> Self {
         match reason {
             NoSymbols::Interrupted => NoLines::Interrupted,
@@ -291,10 +291,11 @@ impl From<gimli::Error> for NoLines {
     }
 }
 
-/// The result of a part. A fault of it is kept in `fault`, if none is there yet, and the rest goes on without it.
+/// Returns the result of a part. The fault of a damaged part is kept in `fault`, unless there is one already, and the
+/// query continues without that part.
 ///
 /// # Errors
-/// Reasons after which a retry may succeed: they end the query.
+/// Fails with reasons after which a retry may succeed: they end the query.
 pub(super) fn or_fault<T>(part: Result<T, NoLines>, fault: &mut Option<NoLines>) -> Result<Option<T>, NoLines> {
     match part {
         Ok(part) => Ok(Some(part)),
@@ -307,7 +308,7 @@ pub(super) fn or_fault<T>(part: Result<T, NoLines>, fault: &mut Option<NoLines>)
 }
 
 impl NoLines {
-    /// Whether a retry may succeed.
+    /// Returns whether a retry may succeed.
     pub(super) fn is_passing(&self) -> bool {
         matches!(self, NoLines::Interrupted | NoLines::TooCostly | NoLines::NoFile(NoSymbols::OutOfMemory))
     }

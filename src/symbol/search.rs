@@ -1,5 +1,5 @@
-//! From a name to the symbols of one module, and the names with a prefix. Symbol versions (`malloc@@GLIBC_2.2.5`) are
-//! read only for symbols that already match by name.
+//! Finds the symbols of one module by name, and names with a prefix. Symbol versions (`malloc@@GLIBC_2.2.5`) are read
+//! only for symbols whose names match.
 
 use super::NoSymbols;
 use super::demangle::{GOT, NameQuery, PLT, may_be_mangled, readable, split_version};
@@ -15,31 +15,31 @@ use object::pod::{self, Pod};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// More symbols of one name are not listed.
+/// The most symbols of one name that are listed.
 const MOST_MATCHES: usize = 1000;
-/// Memory of a matching symbol beside its name.
+/// The bytes of a matching symbol besides its name.
 const BESIDE_NAME: usize = size_of::<((Box<str>, u64), Symbol)>();
 
 /// Limits on the symbols that match an expression.
 pub(super) struct Limits {
     /// The most symbols.
     pub(super) symbols: usize,
-    /// The most memory for them and their names.
+    /// The most bytes for them and their names.
     pub(super) bytes: u64,
 }
 
-/// What [`ModuleSymbols::search_names`] found.
+/// The result of [`ModuleSymbols::search_names`].
 #[derive(Default)]
 pub(super) struct MatchingSymbols {
-    /// By name.
+    /// The symbols, by name.
     pub(super) symbols: Vec<Symbol>,
     /// Whether the last names were left out to save memory.
     pub(super) has_too_many: bool,
 }
 
 impl ModuleSymbols {
-    /// The symbols that `query` names, with thread-local ones, stubs and slots. Old versions count only if there is no
-    /// current one.
+    /// Returns the symbols that `query` selects, including thread-local ones, stubs and slots. Old versions count only
+    /// if there is no current one.
     pub(super) fn find(&self, query: &str) -> Result<NamedSymbols, NoSymbols> {
         if let Some(found) = self.searches.find(query) {
             return Ok(found);
@@ -49,7 +49,7 @@ impl ModuleSymbols {
         if symbols.is_empty()
             && let Some(reason @ NoSymbols::TooCostly) = self.sources.no_debugdata()
         {
-            // The table that was not decompressed may have the name.
+            // The table that was not decompressed may contain the name.
             return Err(reason.clone());
         }
         self.searches.keep(query, &symbols);
@@ -76,7 +76,7 @@ impl ModuleSymbols {
                 let mut is_old = || old || self.version(&symbol, budget).is_some_and(|version| version.is_old);
                 match known {
                     None => matches.push((symbol, Name::new(name), is_old())),
-                    // The current version replaces an old one of the same code.
+                    // The current version replaces an old one at the same address.
                     Some(known) if known.2 && !is_old() => *known = (symbol, Name::new(name), false),
                     Some(_) => {}
                 }
@@ -90,15 +90,15 @@ impl ModuleSymbols {
         Ok(listed.chain(plt_got).take(MOST_MATCHES).collect())
     }
 
-    /// The symbols whose demangled or raw names `is_match` accepts, by name: the first ones that the `limits` allow.
-    /// Thread-local symbols have no address and are left out.
+    /// Returns the symbols whose demangled or raw names `is_match` accepts, by name: the first ones that the `limits`
+    /// allow. Thread-local symbols have no address and are left out.
     pub(super) fn search_names(
         &self,
         is_match: &dyn Fn(&str) -> bool,
         limits: &Limits,
         budget: &mut Budget,
     ) -> Result<MatchingSymbols, NoSymbols> {
-        // A symbol in both tables comes once, from the first table, even if only one table spells out its version.
+        // A symbol in both tables is listed once, from the first table, even if only one table spells out its version.
         let mut by_name: BTreeMap<(Box<str>, u64), Symbol> = BTreeMap::new();
         let (mut bytes, mut too_many) = (0, false);
         let (mut symbols, names) = self.all(budget)?;
@@ -142,7 +142,7 @@ impl ModuleSymbols {
         budget: &mut Budget,
         found: &mut BTreeSet<Name>,
     ) -> Result<(), NoSymbols> {
-        // Stubs and slots, one for each imported function, are offered only once their suffix is begun.
+        // Stubs and slots, one for each imported function, are offered only after the `@` of their suffix.
         if let Some((function, _)) = prefix.split_once('@') {
             for suffix in [PLT, GOT] {
                 let name = format!("{function}{suffix}");
@@ -170,7 +170,7 @@ impl ModuleSymbols {
         Version::of(&self.sources, symbol, budget)
     }
 
-    /// Whether a symbol has the version of that name, and it is the current one if only that is meant.
+    /// Returns whether a symbol has the version with this name, and it is current if the query requires that.
     fn has_version(&self, symbol: &Symbol, (wanted, current_only): (&[u8], bool), budget: &mut Budget) -> bool {
         self.version(symbol, budget).is_some_and(|version| {
             let name = version.name(&self.sources, symbol, budget);
@@ -179,19 +179,20 @@ impl ModuleSymbols {
     }
 }
 
-/// Larger tables of version names are not read: the C library's has less than 2 KiB.
+/// The most bytes of a table of version names: that of the C library has less than 2 KiB.
 const LARGEST: u64 = 1 << 20;
 
-/// The version of a symbol. What the budget did not allow to read counts as none: the caller checks the budget.
+/// The version of a symbol. If the budget does not allow to read it, it counts as none, and the caller checks the
+/// budget.
 struct Version {
-    /// Number in the table of version names; 0 and 1 have none.
+    /// The number in the table of version names; 0 and 1 have none.
     number: VersionIndex,
-    /// Only for programs linked long ago: the plain name does not mean it.
+    /// Whether the version is only for programs that were linked long ago: the plain name does not select it.
     pub(super) is_old: bool,
 }
 
 impl Version {
-    /// The version of a symbol, if its table has versions.
+    /// Returns the version of a symbol, if its table has versions.
     pub(super) fn of(sources: &Sources, symbol: &Symbol, budget: &mut Budget) -> Option<Version> {
         let (ElfFile { file, elf }, table) = sources.table(symbol.table)?;
         let offset = table.versions?.checked_add(2 * u64::from(symbol.number))?;
@@ -201,7 +202,7 @@ impl Version {
         Some(Version { number: word.index(), is_old: word.is_hidden() })
     }
 
-    /// Its name in the file: `GLIBC_2.2.5`.
+    /// Returns the name of the version in the file: `GLIBC_2.2.5`.
     pub(super) fn name(&self, sources: &Sources, symbol: &Symbol, budget: &mut Budget) -> Option<Vec<u8>> {
         let (ElfFile { file, elf }, _) = sources.table(symbol.table)?;
         if self.number <= VER_NDX_GLOBAL {
@@ -237,8 +238,7 @@ impl Version {
     }
 
     fn among_needed(&self, bytes: &[u8], endian: Endianness, budget: &mut Budget) -> Option<u32> {
-        // In a hostile file the chains of different libraries may run into each other: the limit is on all steps
-        // together.
+        // In a hostile file the chains of different libraries may overlap, so the limit is on all steps together.
         let mut steps = bytes.len() / size_of::<Vernaux<Endianness>>();
         let mut library = Some(0);
         while let Some(place) = library {
@@ -267,7 +267,7 @@ impl VersionTable {
     }
 }
 
-/// The next link of a chain. A link that points back, or at itself, ends the chain.
+/// Returns the next link of a chain. A link to itself or to an earlier one ends the chain.
 fn further(at: usize, by: u32) -> Option<usize> {
     let by = usize::try_from(by).ok().filter(|&by| by > 0)?;
     at.checked_add(by)

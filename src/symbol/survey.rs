@@ -1,4 +1,4 @@
-//! Queries about a whole process: the files of every module, and all symbols that match.
+//! Queries about a whole process: the files of all modules, and all symbols that match.
 
 use super::elf::build_id_digits;
 use super::files::{NamesFrom, Sources};
@@ -15,31 +15,31 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{Builder, available_parallelism};
 
-/// The most files that are read at the same time: more would only wait for each other.
+/// The most files that are read at the same time: more readers would only wait for each other.
 const MOST_READERS: usize = 8;
-/// The most memory for the symbols of one module that match an expression, with their names.
+/// The most bytes for the symbols of one module that match an expression, with their names.
 const MOST_BYTES: u64 = 256 << 20;
-/// The modules that are surveyed ahead, so that several can be read at the same time.
+/// The number of modules that are surveyed ahead, so that several can be read at the same time.
 const MODULES_AHEAD: usize = 32;
 
-/// What is known about a module's files.
+/// The files of a module, and their symbols.
 #[derive(Debug)]
 pub struct Survey<'a> {
     /// The module.
     pub module: &'a Module,
-    /// From the first to the last address of each copy of it, `.bss` included.
+    /// The range from the first to the last address of each copy, including `.bss`.
     pub copies: Vec<AddressRange>,
     /// The build-id in hexadecimal digits, or why it is unknown.
     pub build_id: Result<String, NoBuildId>,
-    /// The file that gives its names, and its number of symbols; or why none does.
+    /// The file that has its names, and the number of symbols; or why there is none.
     pub answers: Result<(NamesFrom, u64), NoSymbols>,
-    /// Why the file's `.gnu_debugdata` is not used though there is no fuller table.
+    /// Why `.gnu_debugdata` is not used though there is no fuller table.
     pub no_debugdata: Option<NoSymbols>,
     /// The separate debug file, whether or not it is needed for names; or why there is none.
     pub separate: Result<Name, NoSeparate>,
 }
 
-/// The surveys of every program and library, in order of address. The files of several are read in parallel.
+/// The surveys of all programs and libraries, in order of address. The files of several modules are read in parallel.
 #[must_use]
 pub struct Surveys<'a> {
     names: &'a TargetSymbols<'a>,
@@ -51,7 +51,7 @@ pub struct Surveys<'a> {
 }
 
 impl<'a> Iterator for Surveys<'a> {
-    /// An error is Ctrl-C, and the last item.
+    /// An error means Ctrl-C, and is the last item.
     type Item = Result<Survey<'a>, OutOfBudget>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -73,22 +73,22 @@ impl<'a> Iterator for Surveys<'a> {
 pub enum MatchStep<'a> {
     /// A symbol whose name matches.
     Symbol(SymbolAt),
-    /// A module that gives no symbols, or not all of them, and why.
+    /// A module without symbols, or of which some are missing, with the reason.
     Incomplete(&'a Module, NoSymbols),
 }
 
-/// The symbols whose names match: module by module, in each by name; then JIT-compiled functions.
+/// The symbols whose names match: module by module, in each by name, and then JIT-compiled functions.
 #[must_use]
 pub struct SurveyMatches<'a> {
     names: &'a TargetSymbols<'a>,
     is_match: &'a dyn Fn(&str) -> bool,
     programs: Box<dyn Iterator<Item = (&'a Module, Result<&'a LoadedModule, NoSymbols>)> + 'a>,
-    /// The symbols that may still be found in programs and libraries.
+    /// The number of symbols that may still be found in programs and libraries.
     room: usize,
-    /// The symbols of the module that was searched last, and then what is missing of it.
+    /// The symbols of the module that was searched last. The reason why some are missing follows.
     symbols: Box<dyn Iterator<Item = SymbolAt> + 'a>,
     incomplete: VecDeque<MatchStep<'a>>,
-    /// JIT-compiled functions, once all modules were searched.
+    /// The JIT-compiled functions, after all modules were searched.
     functions: Option<Box<dyn Iterator<Item = SymbolAt> + 'a>>,
     budget: Budget,
 }
@@ -150,7 +150,7 @@ impl<'a> SurveyMatches<'a> {
 }
 
 impl<'a> Iterator for SurveyMatches<'a> {
-    /// An error is the end of the budget, and the last item.
+    /// An error means the end of the budget, and is the last item.
     type Item = Result<MatchStep<'a>, OutOfBudget>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -171,7 +171,7 @@ impl TargetSymbols<'_> {
         Surveys { names: self, modules: modules.into_iter(), ready: Vec::new().into_iter(), budget }
     }
 
-    /// The surveys of `modules`, in their order.
+    /// Returns the surveys of `modules`, in their order.
     fn surveys_of<'a>(&self, modules: &[&'a Module]) -> Vec<Survey<'a>> {
         let next = AtomicUsize::new(0);
         let read_some = || {
@@ -182,7 +182,7 @@ impl TargetSymbols<'_> {
         };
         let readers = available_parallelism().map_or(1, usize::from).min(MOST_READERS).min(modules.len());
         let mut surveys = std::thread::scope(|scope| {
-            // This user may have no more threads: this one does the work then.
+            // This user may have no more threads, so this one does the work.
             let helpers = (1..readers).map_while(|_| Builder::new().spawn_scoped(scope, read_some).ok());
             let helpers: Vec<_> = helpers.collect();
             let mut surveys = read_some();
@@ -220,8 +220,8 @@ impl TargetSymbols<'_> {
         }
     }
 
-    /// The symbols of all programs and libraries, and JIT-compiled functions, whose demangled name `is_match` accepts:
-    /// about `most` in all. Thread-local symbols have no address and are left out.
+    /// Returns the symbols of all programs and libraries, and JIT-compiled functions, whose demangled name `is_match`
+    /// accepts: about `most` in all. Thread-local symbols have no address and are left out.
     pub fn matching<'a>(&'a self, is_match: &'a dyn Fn(&str) -> bool, most: u64) -> SurveyMatches<'a> {
         SurveyMatches {
             names: self,
@@ -236,12 +236,12 @@ impl TargetSymbols<'_> {
     }
 }
 
-/// The file that gives the names, and its number of symbols.
+/// Returns the file that has the names, and the number of symbols.
 fn count(sources: &Sources, budget: &mut Budget) -> Result<(NamesFrom, u64), NoSymbols> {
     let answers = sources.answers().ok_or_else(|| sources.no_table())?;
     let mut symbols = 0;
     let mut pass = SymbolPass::new(sources);
-    // A full table has what the dynamic one has.
+    // A full table contains the symbols of the dynamic one.
     let counts =
         |symbol: &Symbol| symbol.table == 0 || matches!(answers, NamesFrom::DebugData | NamesFrom::DebugInformation);
     while pass.next(budget)?.filter(counts).is_some() {

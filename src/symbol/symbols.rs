@@ -1,4 +1,4 @@
-//! The files behind regions, kept from one command to the next; and the regions, read when they are first needed.
+//! The mapped files, kept from one command to the next, and the regions, read when they are first needed.
 
 use super::elf::{BoundedFile, ElfFile};
 use super::expanded::ExpandedMemory;
@@ -21,7 +21,7 @@ use std::time::Instant;
 /// The most modules whose files are kept open for their symbols.
 const MOST_OPEN: usize = 1024;
 
-/// The known files behind regions. It lives as long as the session; query it through [`Symbols::over`].
+/// The mapped files that are known. The value lives as long as the session; [`Symbols::over`] queries it.
 #[derive(Default)]
 pub struct Symbols {
     files: Mutex<HashMap<FileKey, Arc<ModuleSymbols>>>,
@@ -30,7 +30,7 @@ pub struct Symbols {
     pub(super) expanded_memory: ExpandedMemory,
     debug_info: DebugInfoCache,
     perf_maps: AtomicBool,
-    /// Of the last target.
+    /// The perf map of the last target.
     perf_map: Mutex<Option<Arc<PerfMap>>>,
     regions: Mutex<SharedRegions>,
 }
@@ -38,35 +38,35 @@ pub struct Symbols {
 /// The regions that a command has read.
 #[derive(Default)]
 struct SharedRegions {
-    /// Whether a command runs: between commands regions are read anew each time.
+    /// Whether a command runs. Between commands the regions are read at each query.
     are_shared: bool,
     read: Option<(Identity, Arc<[Region]>)>,
-    /// The regions of modules alone.
+    /// The regions of modules only.
     of_modules: Option<(Identity, Arc<[Region]>)>,
 }
 
-/// The regions that decide where names are.
+/// The regions that decide which addresses have names.
 #[derive(Clone)]
 pub enum ModuleRegions {
     /// All regions.
     All(Arc<[Region]>),
-    /// The regions of modules alone.
+    /// The regions of modules only.
     Some(Arc<[Region]>),
 }
 
-/// The identity of a file as `maps` gives it. The vdso has no file: its range stands in for one.
+/// The identity of a file, as `maps` has it. The vdso has no file, so its range replaces it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct FileKey {
     device: Device,
     inode: u64,
-    /// Where it begins in an archive.
+    /// The offset of the module in an archive.
     start: u64,
     name: Name,
     image: Option<(u32, AddressRange)>,
 }
 
 impl Symbols {
-    /// Nothing known yet. Each query has at most this budget.
+    /// Makes an empty set of files. Each query has at most this budget.
     pub fn with_budget(budget: Budget) -> Symbols {
         Symbols { budget, ..Symbols::default() }
     }
@@ -78,12 +78,12 @@ impl Symbols {
         self.use_perf_maps(uses_perf_maps);
     }
 
-    /// Until [`end_command`](Self::end_command), the regions of a target are read only once.
+    /// Begins a command: until [`end_command`](Self::end_command), the regions of a target are read only once.
     pub fn begin_command(&self) {
         *self.lock_regions() = SharedRegions { are_shared: true, ..SharedRegions::default() };
     }
 
-    /// Forgets the regions: they are never kept from one command to the next.
+    /// Ends a command, and forgets the regions, which are never kept for the next one.
     pub fn end_command(&self) {
         *self.lock_regions() = SharedRegions::default();
     }
@@ -92,10 +92,10 @@ impl Symbols {
         self.regions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The regions of `target` in address order, as they were when the command first needed them.
+    /// Returns the regions of `target` in address order, read when the command first needed them.
     ///
     /// # Errors
-    /// If they cannot be read.
+    /// Fails if they cannot be read.
     pub fn regions(&self, target: &Target) -> access::Result<Arc<[Region]>> {
         let mut regions = self.lock_regions();
         let identity = target.process.identity();
@@ -109,11 +109,12 @@ impl Symbols {
         Ok(read)
     }
 
-    /// The regions of `target` that decide where names are: of a process with many regions only those of modules, which
-    /// are few. With a perf map code in anonymous memory has names too, so all count.
+    /// Returns the regions of `target` that decide which addresses have names. For a process with many regions these
+    /// are only those of modules, which are few. With a perf map, code in anonymous memory has names too, so these are
+    /// all.
     ///
     /// # Errors
-    /// If they cannot be read.
+    /// Fails if they cannot be read.
     pub fn module_regions(&self, target: &Target) -> access::Result<ModuleRegions> {
         if self.uses_perf_maps() {
             return self.regions(target).map(ModuleRegions::All);
@@ -140,7 +141,7 @@ impl Symbols {
         Ok(read)
     }
 
-    /// The same, read now.
+    /// Reads the regions that decide which addresses have names.
     fn module_regions_now(&self, target: &Target) -> access::Result<ModuleRegions> {
         let process = &target.process;
         if !self.uses_perf_maps() {
@@ -154,11 +155,11 @@ impl Symbols {
         Ok(ModuleRegions::All(process.regions_within(&mut self.budget())?.into()))
     }
 
-    /// The regions of `target` in which an address may have a name, read now: those of modules, and the anonymous ones
-    /// after them, which may be their `.bss`; of a process with few regions all.
+    /// Reads the regions of `target` in which an address may have a name: those of modules, and the anonymous ones
+    /// after them, which may be their `.bss`. For a process with few regions these are all.
     ///
     /// # Errors
-    /// If they cannot be read.
+    /// Fails if they cannot be read.
     pub fn naming_regions(&self, target: &Target) -> access::Result<Arc<[Region]>> {
         let modules = match self.module_regions_now(target)? {
             ModuleRegions::All(all) => return Ok(all),
@@ -173,15 +174,15 @@ impl Symbols {
         Ok(all.into())
     }
 
-    /// Whether an address in `region` may have a name, judged without the list of all regions.
+    /// Returns whether an address in `region` may have a name, without the list of all regions.
     pub fn may_name(&self, target: &Target, region: &Region) -> bool {
         (self.uses_perf_maps() && is_jit_region(region)) || module::may_have_names(target, region)
     }
 
-    /// The regions of `target` that decide which symbol `address` belongs to, and the region that holds it.
+    /// Returns the regions of `target` that decide to which symbol `address` belongs, and its region.
     ///
     /// # Errors
-    /// If they cannot be read.
+    /// Fails if they cannot be read.
     pub fn regions_at(&self, target: &Target, address: VirtualAddress) -> access::Result<Arc<[Region]>> {
         match target.process.query_region_at(address)? {
             None => self.regions(target),
@@ -190,10 +191,10 @@ impl Symbols {
         }
     }
 
-    /// The regions of `target` that decide which symbol an address in `region` belongs to.
+    /// Returns the regions of `target` that decide to which symbol an address in `region` belongs.
     ///
     /// # Errors
-    /// If they cannot be read.
+    /// Fails if they cannot be read.
     pub fn regions_for(&self, target: &Target, region: &Region) -> access::Result<Arc<[Region]>> {
         let known = match self.module_regions(target)? {
             ModuleRegions::All(all) => return Ok(all),
@@ -213,13 +214,13 @@ impl Symbols {
         Ok(all.into())
     }
 
-    /// Whether names are also taken from `/tmp/perf-PID.map`, which the target writes for JIT-compiled code. The
+    /// Sets whether names also come from `/tmp/perf-PID.map`, which the target writes for JIT-compiled code. The
     /// default is no.
     pub fn use_perf_maps(&self, on: bool) {
         self.perf_maps.store(on, Ordering::Relaxed);
     }
 
-    /// The perf map of the target, read again if it has changed; `None` if there is none, or it is not used.
+    /// Returns the perf map of the target, read again if it has changed; `None` if there is none, or it is not used.
     pub(super) fn perf_map(&self, target: &Target) -> PerfMapRead {
         if !self.uses_perf_maps() {
             return Ok(None);
@@ -237,22 +238,22 @@ impl Symbols {
         self.perf_maps.load(Ordering::Relaxed)
     }
 
-    /// The cache of modules' debug information.
+    /// Returns the cache of modules' debug information.
     pub(super) fn debug_info_cache(&self) -> &DebugInfoCache {
         &self.debug_info
     }
 
-    /// The budget of a query.
+    /// Returns the budget of a query.
     pub(super) fn budget(&self) -> Budget {
         self.budget.clone()
     }
 
-    /// A new number for a [`TargetSymbols`]; never 0.
+    /// Returns a new number for a [`TargetSymbols`]; never 0.
     pub(super) fn next_number(&self) -> u64 {
         1 + self.users.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The file of a module, opened and read if it is new or has changed.
+    /// Returns the files of a module, opened and read if they are new or have changed.
     pub(super) fn load(&self, target: &Target, module: &Module, user: u64) -> Result<Arc<ModuleSymbols>, NoSymbols> {
         let Some(region) = module.regions.first() else {
             return Err(NoSymbols::NotLoaded);
@@ -280,7 +281,7 @@ impl Symbols {
         }
         let mut budget = self.budget();
         budget.look()?;
-        // Read without the lock: modules may be loaded in parallel.
+        // The lock is not held during the read, so that modules may be loaded in parallel.
         let bytes = if module.is_vdso() { target.modules.image(region)? } else { module.open(&target.modules)? };
         let image = ElfFile::read(BoundedFile::new(bytes), &mut budget)?;
         let separate = files::find(&target.modules, module.mapped_name(), &image, &self.budget)?;
@@ -289,7 +290,7 @@ impl Symbols {
         let loaded = Arc::new(ModuleSymbols::new(sources, user));
         let mut files = lock();
         if files.len() >= MOST_OPEN {
-            // The files of this user are in use; the others can be opened again.
+            // The files of this user are in use. The others can be opened again.
             files.retain(|_, other| other.seen.load(Ordering::Relaxed) == user);
         }
         if files.len() < MOST_OPEN {
@@ -299,7 +300,7 @@ impl Symbols {
     }
 
     /// Drops files with decompressed tables, the least recently used first, until there is room for more. Returns
-    /// whether there is. Files of this user are in use and stay.
+    /// whether there is. Files of this user are in use, and are kept.
     fn make_room(&self, user: u64) -> bool {
         if !self.expanded_memory.is_crowded() {
             return true;
@@ -321,23 +322,23 @@ impl Symbols {
     }
 }
 
-/// The regions of a target. As long as all addresses lie in memory that can have no name, the list is not read.
+/// The regions of a target. While all requested addresses are in memory that can have no name, the list is not read.
 #[derive(Default)]
 pub(super) struct RegionsOnDemand {
     all: OnceLock<access::Result<Arc<[Region]>>>,
     queries: Mutex<RegionQueries>,
 }
 
-/// The questions so far.
+/// The queries so far.
 #[derive(Default)]
 struct RegionQueries {
     count: usize,
-    /// The last answer: memory without names.
+    /// The result of the last query: a range without names.
     unnamed: Option<AddressRange>,
 }
 
 impl RegionsOnDemand {
-    /// All in which an address may have a name, in address order; none if they cannot be read.
+    /// Returns all regions in which an address may have a name, in address order; none if they cannot be read.
     pub fn read(&self, symbols: &Symbols, target: &Target) -> &[Region] {
         match self.all.get_or_init(|| symbols.naming_regions(target)) {
             Ok(read) => read,
@@ -345,12 +346,13 @@ impl RegionsOnDemand {
         }
     }
 
-    /// Whether they could not be read.
+    /// Returns whether the regions could not be read.
     pub fn are_unreadable(&self) -> bool {
         matches!(self.all.get(), Some(Err(_)))
     }
 
-    /// Whether the address certainly has no name. The answer is not sought where reading all regions is quicker.
+    /// Returns whether the address certainly has no name. If reading all regions is faster than finding out, the result
+    /// is false.
     pub fn is_unnamed(&self, symbols: &Symbols, target: &Target, address: VirtualAddress) -> bool {
         if self.all.get().is_some() {
             return false;

@@ -1,9 +1,9 @@
-//! The entries of a symbol table, in one streaming pass; and their names in memory, while many of them are needed.
+//! The entries of a symbol table, read in one streaming pass; and their names in memory, while many of them are needed.
 //!
-//! Stubs and slots for calls of imported functions have gdb's names here, since no table has any: the stub `malloc@plt`,
-//! the slot `malloc@got.plt`. A stub of the procedure linkage table jumps through a slot of the global offset table, and
-//! the relocation that fills the slot gives the number of the function in the dynamic table. The jump gives the slot,
-//! so stubs of every layout are decoded in one way.
+//! Stubs and slots for calls of imported functions are in no table. Here they have gdb's names: the stub `malloc@plt`,
+//! the slot `malloc@got.plt`. A stub of the procedure linkage table jumps through a slot of the global offset table,
+//! and the relocation that fills the slot has the number of the function in the dynamic table. The jump contains the
+//! place of the slot, so that stubs of all layouts are decoded in one way.
 
 use super::NoSymbols;
 use super::demangle::{GOT, NameQuery, PLT};
@@ -18,7 +18,7 @@ use object::{Endianness, elf as format};
 use std::collections::HashMap;
 
 worded! {
-    /// What a symbol names.
+    /// The kind of object that a symbol names.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
     pub enum SymbolKind, word {
         /// Code.
@@ -34,7 +34,7 @@ worded! {
     }
 }
 
-/// Decides between symbols with the same start; greater is better.
+/// The rank among symbols with the same start; greater is better.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Rank {
     is_shared: bool,
@@ -42,40 +42,39 @@ pub(super) struct Rank {
     has_full_table: bool,
 }
 
-/// A defined, named symbol of a table. Its name stays in the file.
-// None lies across two cache lines.
+/// A defined symbol with a name, from a table. The name stays in the file.
+// The alignment prevents that a symbol extends over two cache lines.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub(super) struct Symbol {
-    /// File address of its first byte.
+    /// The file address of the first byte.
     pub(super) address: u64,
-    /// Bytes, or 0.
+    /// The size in bytes, or 0.
     pub(super) size: u64,
-    /// Offset in the string table.
+    /// The offset of the name in the string table.
     pub(super) name: u32,
-    /// Number of its section in the file that is mapped; `None` if the file has too many sections for the entry to hold
-    /// it.
+    /// The number of the section in the mapped file; `None` if the file has too many sections for the entry.
     pub(super) section: Option<u16>,
-    /// Number in its table.
+    /// The number of the symbol in its table.
     pub(super) number: u32,
-    /// Which of the module's tables.
+    /// The number of the table in the module.
     pub(super) table: u8,
     pub(super) kind: SymbolKind,
     pub(super) is_local: bool,
 }
 
 impl Symbol {
-    /// Whether it has a size and `address` lies in it.
+    /// Returns whether the symbol has a size and contains `address`.
     pub(super) fn covers(&self, address: u64) -> bool {
         address.checked_sub(self.address).is_some_and(|into| into < self.size)
     }
 
-    /// Its rank among symbols with the same start.
+    /// Returns the rank among symbols with the same start.
     pub(super) fn rank(&self) -> Rank {
         Rank { is_shared: !self.is_local, has_type: self.kind != SymbolKind::Untyped, has_full_table: self.table == 0 }
     }
 
-    /// Whether it might be `$x` or `$d`: only its name tells.
+    /// Returns whether the symbol may be `$x` or `$d`, which only its name shows.
     fn may_be_mapping_symbol(&self) -> bool {
         self.is_local && self.size == 0 && self.kind == SymbolKind::Untyped
     }
@@ -84,30 +83,31 @@ impl Symbol {
 /// Symbols, each with its name as the file spells it.
 pub(super) type NamedSymbols = Vec<(Symbol, Name)>;
 
-/// The symbols of the tables of a module, `.symtab` first. Undefined, absolute, section and file symbols are left out.
+/// Reads the symbols in the tables of a module, `.symtab` first. Undefined, absolute, section and file symbols are left
+/// out.
 pub(super) struct SymbolPass<'a> {
     sources: &'a Sources,
-    /// Which tables are read, by number; those after them all are.
+    /// Whether each table is read, by number. Later tables all are.
     wanted: Vec<bool>,
-    /// The number of the table that is read, or will be.
+    /// The number of the current table.
     number: usize,
     entries: Option<EntryPass<'a>>,
-    /// Thousands of symbols share the one string `$x`: the last answer is cached.
+    /// The last name that was checked, by its offset: thousands of symbols share the one string `$x`.
     mapping: (u32, bool),
 }
 
 impl<'a> SymbolPass<'a> {
-    /// The symbols of all tables.
+    /// Makes a pass over all tables.
     pub(super) fn new(sources: &'a Sources) -> Self {
         SymbolPass::of_tables(sources, Vec::new())
     }
 
-    /// The symbols of the `wanted` tables, by number.
+    /// Makes a pass over the `wanted` tables, by number.
     pub(super) fn of_tables(sources: &'a Sources, wanted: Vec<bool>) -> Self {
         SymbolPass { sources, wanted, number: 0, entries: None, mapping: (u32::MAX, false) }
     }
 
-    /// The next symbol.
+    /// Returns the next symbol.
     pub(super) fn next(&mut self, budget: &mut Budget) -> Result<Option<Symbol>, NoSymbols> {
         loop {
             let number = u8::try_from(self.number).ok();
@@ -115,7 +115,7 @@ impl<'a> SymbolPass<'a> {
             let Some((number, (source, table))) = table else {
                 return if self.number == 0 { Err(self.sources.no_table()) } else { Ok(None) };
             };
-            // That a table is not all in the file is an error in any case.
+            // A table that is not completely in the file is an error in any case.
             let is_left_out = self.wanted.get(self.number) == Some(&false) && source.file.holds(table.symbols);
             let entries = self.entries.get_or_insert_with(|| EntryPass::new(source, table.symbols));
             let entry = if is_left_out { None } else { entries.next(budget)? };
@@ -145,7 +145,7 @@ impl<'a> SymbolPass<'a> {
 /// An entry of a symbol table, of either width.
 #[derive(Clone, Copy)]
 pub(super) struct SymbolEntry {
-    /// The offset of its name.
+    /// The offset of the name.
     pub(super) name: u32,
     section: format::SymbolSection,
     kind: format::SymbolType,
@@ -154,24 +154,24 @@ pub(super) struct SymbolEntry {
     size: u64,
 }
 
-/// The entries of a symbol table, defined or not.
+/// Reads the entries of a symbol table, defined or not.
 pub(super) struct EntryPass<'a> {
     elf: &'a Elf,
     pass: TablePass<'a>,
-    /// The entries of one part, and the number of the next among all.
+    /// The entries of the current part, and the number of the next one in the table.
     part: std::vec::IntoIter<SymbolEntry>,
     next: u32,
 }
 
 impl<'a> EntryPass<'a> {
-    /// The symbols in a range of a file.
+    /// Makes a pass over the entries in a range of a file.
     pub(super) fn new(ElfFile { file, elf }: &'a ElfFile, range: FileRange) -> Self {
         let bytes = usize::try_from(elf.symbol_bytes()).unwrap_or(usize::MAX);
         let pass = file.pass(range, bytes, "symbol table");
         EntryPass { elf, pass, part: Vec::new().into_iter(), next: 0 }
     }
 
-    /// The next entry, with its number in the range.
+    /// Returns the next entry, with its number in the range.
     pub(super) fn next(&mut self, budget: &mut Budget) -> Result<Option<(u32, SymbolEntry)>, NoSymbols> {
         while self.part.len() == 0 {
             let Some(bytes) = self.pass.next(budget)? else {
@@ -205,13 +205,14 @@ fn entries<S: Sym<Endian = Endianness> + Pod>(bytes: &[u8], endian: Endianness) 
     entries.iter().map(one).collect()
 }
 
-/// The symbol, if it names something that this file defines.
+/// Converts an entry, if it names something that this file defines.
 fn defined(entry: SymbolEntry, elf: &Elf, table: u8, number: u32) -> Option<Symbol> {
     let SymbolEntry { name, section, kind, is_local, mut address, size } = entry;
     if name == 0 || (section.is_special() && section != format::SHN_XINDEX) {
         return None;
     }
-    // Debug files of libraries name the linker's warnings (`.gnu.warning.*`), which no process has in memory.
+    // Debug files of libraries contain the linker's warnings (`.gnu.warning.*`) as symbols, which no process has in
+    // memory.
     let stands_in = section.index().and_then(|number| elf.sections.get(usize::from(number)));
     if stands_in.is_some_and(|section| !section.is_loaded()) {
         return None;
@@ -225,58 +226,59 @@ fn defined(entry: SymbolEntry, elf: &Elf, table: u8, number: u32) -> Option<Symb
         _ => return None,
     };
     if elf.machine == format::EM_ARM && matches!(kind, SymbolKind::Function | SymbolKind::Indirect) {
-        // The lowest bit means Thumb; the code begins at the even address.
+        // The lowest bit means Thumb, and the code begins at the even address.
         address &= !1;
     }
     Some(Symbol { address, size, name, section: section.index(), number, table, kind, is_local })
 }
 
-/// The first bytes of a symbol's name and, if that is shorter, what follows it.
+/// The first bytes of a symbol's name, and of what follows a shorter name.
 pub(super) type NameBeginning = [u8; 48];
 
 /// The beginning of a name that cannot be read.
 pub(super) const NO_NAME: NameBeginning = [0; 48];
 
-/// Reads the beginning of a symbol's name; zeros where there is nothing.
+/// Reads the beginning of a symbol's name; zeros past the end.
 pub(super) fn beginning_of_name(sources: &Sources, symbol: &Symbol) -> NameBeginning {
     let mut bytes = NO_NAME;
     if let Some((source, table)) = sources.table(symbol.table)
         && u64::from(symbol.name) < table.strings.size
         && let Some(at) = table.strings.offset.checked_add(symbol.name.into())
     {
-        // A name that cannot be read stays zero.
+        // A name that cannot be read remains zero.
         _ = source.file.read_up_to(at, &mut bytes);
     }
     bytes
 }
 
-/// The name of a symbol, read from the file.
+/// Reads the name of a symbol from the file.
 pub(super) fn name(sources: &Sources, symbol: &Symbol) -> Option<Vec<u8>> {
     let (source, table) = sources.table(symbol.table)?;
     source.file.string(table.strings, symbol.name)
 }
 
-/// `$a`, `$d`, `$t`, `$x`, alone or with a dotted tail; RISC-V adds the instruction set (`$xrv64gc`).
+/// Returns whether a name is `$a`, `$d`, `$t` or `$x`, alone or with a dotted tail; RISC-V adds the instruction set
+/// (`$xrv64gc`).
 fn is_mapping_name(name: &[u8]) -> bool {
     matches!(name, [b'$', b'a' | b'd' | b't'] | [b'$', b'x', ..] | [b'$', b'a' | b'd' | b't', b'.', ..])
 }
 
-/// String tables larger than this are never held in memory, and never searched.
+/// The most bytes of a string table that is read or searched.
 const LARGEST: u64 = 256 << 20;
 
-/// What is read, for errors.
+/// The name of the tables in errors.
 const WHAT: &str = "symbol names";
 
-/// Where a name begins: the number of its table, and the offset there.
+/// The place of a name: the number of its table, and the offset there.
 #[derive(Clone, Copy)]
 pub(super) struct Spot(u32);
 
-/// The bits of the offset, below [`LARGEST`]; the number of the table is above them.
+/// The number of bits of the offset, which is below [`LARGEST`]; the number of the table is above them.
 const OFFSET_BITS: u32 = LARGEST.trailing_zeros();
 const OFFSET: u32 = (1 << OFFSET_BITS) - 1;
 
 impl Spot {
-    /// Where the name of a symbol begins.
+    /// Returns the place of a symbol's name.
     pub(super) fn of(symbol: &Symbol) -> Spot {
         let table = u32::from(symbol.table);
         if symbol.name <= OFFSET && table < 1 << (u32::BITS - OFFSET_BITS) {
@@ -291,12 +293,12 @@ impl Spot {
 pub(super) struct StringTables(Vec<Vec<u8>>);
 
 impl StringTables {
-    /// Reads them whole.
+    /// Reads all string tables.
     pub(super) fn read(sources: &Sources, budget: &mut Budget) -> Result<StringTables, NoSymbols> {
         StringTables::read_some(sources, &[], budget)
     }
 
-    /// Reads those that are wanted, by the number of their table, and those after them. The others stay empty.
+    /// Reads the wanted string tables, by number, and those after them. The others stay empty.
     pub(super) fn read_some(
         sources: &Sources,
         wanted: &[bool],
@@ -312,12 +314,12 @@ impl StringTables {
         sources.numbered_tables().map(read).collect::<Result<_, _>>().map(StringTables)
     }
 
-    /// A string table.
+    /// Returns a string table by number.
     pub(super) fn of_table(&self, number: u8) -> &[u8] {
         self.0.get(usize::from(number)).map_or(&[], Vec::as_slice)
     }
 
-    /// The string table from the beginning of a symbol's name on, for comparing only its first bytes.
+    /// Returns the string table from the beginning of a symbol's name on, for a comparison of its first bytes.
     pub(super) fn from(&self, symbol: &Symbol) -> &[u8] {
         self.behind(Spot::of(symbol)).unwrap_or_default()
     }
@@ -327,19 +329,19 @@ impl StringTables {
         names.get(usize::try_from(spot & OFFSET).ok()?..)
     }
 
-    /// The name there; `None` if it is too long.
+    /// Returns the name at this place; `None` if it is too long.
     pub(super) fn at(&self, spot: Spot) -> Option<&[u8]> {
         up_to_end(self.behind(spot)?)
     }
 
-    /// A symbol's name; `None` if it is too long.
+    /// Returns a symbol's name; `None` if it is too long.
     pub(super) fn get(&self, symbol: &Symbol) -> Option<&[u8]> {
         self.at(Spot::of(symbol))
     }
 }
 
-/// Whether `is_there` finds what it looks for, which has `length` bytes at most, in one of the parts of a string table.
-/// The table is not kept: to make room for a large one takes longer than to search it.
+/// Returns whether `is_there` finds its text, of at most `length` bytes, in one of the parts of a string table. The
+/// table is not kept: allocating memory for a large one lasts longer than searching it.
 pub(super) fn has(
     file: &BoundedFile,
     range: FileRange,
@@ -362,7 +364,7 @@ pub(super) fn has(
     Ok(false)
 }
 
-/// A string table, read whole.
+/// Reads a whole string table.
 pub(super) fn strings(file: &BoundedFile, range: FileRange, budget: &mut Budget) -> Result<Vec<u8>, NoSymbols> {
     check_size(range)?;
     file.read(range, WHAT, budget)
@@ -372,7 +374,7 @@ fn check_size(range: FileRange) -> Result<(), NoSymbols> {
     if range.size > LARGEST { Err(NoSymbols::Damaged("symbol names of implausible size")) } else { Ok(()) }
 }
 
-/// The string at the beginning of `rest`; `None` if it is too long.
+/// Returns the string at the beginning of `rest`; `None` if it is too long.
 pub(super) fn up_to_end(rest: &[u8]) -> Option<&[u8]> {
     let within = rest.get(..LONGEST_NAME).unwrap_or(rest);
     let end = memchr::memchr(0, within)?;
@@ -381,7 +383,8 @@ pub(super) fn up_to_end(rest: &[u8]) -> Option<&[u8]> {
 
 /// The size and alignment of stubs; those in `.plt.got` have half of it.
 const STUB_BYTES: u64 = 16;
-/// Bytes of stubs, in all sections together, that are searched for a name: programs have some thousands of stubs.
+/// The most bytes of stubs, in all sections together, that are searched for a name: programs have some thousands of
+/// stubs.
 const MOST_BYTES: u64 = 16 << 20;
 
 /// A stub or a slot.
@@ -399,7 +402,7 @@ impl PltOrGot {
         }
     }
 
-    /// Whether a section has stubs or slots, and the size of each. Only the stubs of x86-64 are known.
+    /// Returns whether a section has stubs or slots, and the size of each. Only the stubs of x86-64 are recognized.
     fn in_section(elf: &Elf, number: u32, section: &Section) -> Option<(PltOrGot, u64)> {
         let has_stubs = elf.machine == format::EM_X86_64 && elf.is_64;
         Some(match elf.section_name(number)? {
@@ -411,7 +414,7 @@ impl PltOrGot {
         })
     }
 
-    /// The symbol and name of a function's stub or slot.
+    /// Makes the symbol and the name of a function's stub or slot.
     fn named_stub(self, source: &ElfFile, place: (u64, u64), function: &Import) -> (Symbol, Name) {
         let kind = match self {
             PltOrGot::Stub => SymbolKind::Function,
@@ -421,7 +424,7 @@ impl PltOrGot {
     }
 }
 
-/// The stub or slot that holds a file address, and its name.
+/// Returns the stub or slot that contains a file address, and its name.
 pub(super) fn import_at(
     source: &ElfFile,
     relocations: &Relocations,
@@ -450,7 +453,7 @@ pub(super) fn import_at(
     Some(part.named_stub(source, (start, size), &function))
 }
 
-/// The stubs or slots that `name` means.
+/// Returns the stubs or slots that `name` selects.
 pub(super) fn imports_called(
     source: &ElfFile,
     relocations: &Relocations,
@@ -498,7 +501,7 @@ pub(super) fn imports_called(
     Ok(imports)
 }
 
-/// The slot that the stub at `start` jumps through: `jmp *DISTANCE(%rip)` is `ff 25` and the distance from the next
+/// Returns the slot of the stub at `start`: `jmp *DISTANCE(%rip)` is `ff 25` and the distance from the next
 /// instruction.
 fn slot(stub: &[u8], start: u64) -> Option<u64> {
     let at = memchr::memmem::find(stub, &[0xff, 0x25])?;
@@ -511,13 +514,13 @@ fn slot(stub: &[u8], start: u64) -> Option<u64> {
 #[derive(Clone)]
 pub(super) struct Import {
     number: u32,
-    /// The offset of its name in the string table.
+    /// The offset of the name in the string table.
     offset: u32,
     name: Vec<u8>,
 }
 
 impl Import {
-    /// The function with a number.
+    /// Returns the function with this number.
     pub(super) fn of(source: &ElfFile, number: u32, budget: &mut Budget) -> Option<Import> {
         let table = dynamic(source)?;
         let size = source.elf.symbol_bytes();
@@ -527,7 +530,7 @@ impl Import {
         Some(Import { number, offset, name: source.file.string(table.strings, offset)? })
     }
 
-    /// All functions that `name` means, by number.
+    /// Returns all functions that `name` selects, by number.
     pub(super) fn imports_by_slot(
         source: &ElfFile,
         name: &str,
@@ -551,7 +554,7 @@ impl Import {
         Ok(by_slot)
     }
 
-    /// Its stub or slot at an address in the file, with the name of that.
+    /// Makes the symbol of its stub or slot at a file address, with the name.
     fn plt_or_got(
         &self,
         source: &ElfFile,
@@ -575,7 +578,7 @@ impl Import {
     }
 }
 
-/// The table that the dynamic linker uses.
+/// Returns the table that the dynamic linker uses.
 fn dynamic(source: &ElfFile) -> Option<&SymbolTable> {
     source.elf.tables.iter().find(|table| !table.is_full)
 }

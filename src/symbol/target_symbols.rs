@@ -1,4 +1,4 @@
-//! The names of one target at one moment.
+//! The names of one target while one command runs.
 
 use super::archive::{MOST_ARCHIVES, StoredFile, may_be_archive, stored_files};
 use super::module::{self, LoadedCopy, MOST_BSS_REGIONS, Module, WIDEST_GAP, in_segment, place};
@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-/// The symbols of one target with the regions it has now. Made by [`Symbols::over`] for one command.
+/// The symbols of one target with its current regions. [`Symbols::over`] makes it for one command.
 pub struct TargetSymbols<'a> {
     pub(super) symbols: &'a Symbols,
     pub(super) target: &'a Target,
@@ -24,14 +24,14 @@ pub struct TargetSymbols<'a> {
     pub(super) perf_map: OnceLock<PerfMapRead>,
 }
 
-/// Code of a program or library: an executable segment of a copy of it.
+/// The code of a program or library: an executable segment of one copy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CodeSegment {
-    /// The bytes that the file has of it, where they belong in the process.
+    /// The addresses in the process of the segment's bytes in the file.
     pub range: AddressRange,
-    /// Where they begin in the mapped file.
+    /// The offset of these bytes in the mapped file.
     pub offset: u64,
-    /// Where the program begins in the mapped file, as [`Module::start`].
+    /// The offset of the program in the mapped file, as [`Module::start`].
     pub start: u64,
     /// A region that maps the file.
     pub of_file: Region,
@@ -48,29 +48,29 @@ struct ModulesByRegion {
     modules: Vec<Module>,
     of_region: Vec<Option<usize>>,
     loaded_modules: Vec<OnceLock<Result<LoadedModule, NoSymbols>>>,
-    /// Whether those without executable memory have the header of a program.
+    /// Whether the modules without executable memory have the header of a program.
     are_elf: Vec<OnceLock<bool>>,
     headers_read: AtomicUsize,
 }
 
-/// What a search by name found.
+/// The result of a search by name.
 #[derive(Default)]
 struct NameMatches {
     matches: Vec<SymbolAt>,
-    /// Copies of libraries' variables, which are used instead.
+    /// Copies of libraries' variables, which are used in place of the originals.
     copies: Vec<SymbolAt>,
     /// The module of a thread-local symbol, which has no address.
     thread_local: Option<Name>,
 }
 
 impl Symbols {
-    /// The names of `target` as its `regions` (in address order) are now. Made for one command: it checks once for
-    /// each file it uses that the file has not changed, and reads it again if it has.
+    /// Makes the names of `target`, whose current `regions` are in address order, for one command. Each file is checked
+    /// once, when it is first used, and read again if it has changed.
     pub fn over<'a>(&'a self, target: &'a Target, regions: impl IntoIterator<Item = &'a Region>) -> TargetSymbols<'a> {
         self.among(target, RegionList::Given(regions.into_iter().collect()))
     }
 
-    /// The same names. The regions are read when an address is first asked about that may have one.
+    /// Makes the names of `target`. The regions are read when an address that may have a name is first requested.
     pub fn on_demand<'a>(&'a self, target: &'a Target) -> TargetSymbols<'a> {
         self.among(target, RegionList::OnDemand(RegionsOnDemand::default()))
     }
@@ -88,12 +88,12 @@ impl Symbols {
 }
 
 impl TargetSymbols<'_> {
-    /// The modules, in order of their first address.
+    /// Returns the modules, in order of their first address.
     pub fn modules(&self) -> &[Module] {
         &self.by_region().modules
     }
 
-    /// The module that `address` belongs to: by its region, or as memory of `.bss` after one.
+    /// Returns the module of `address`: by its region, or as memory of `.bss` after one.
     pub fn module_at(&self, address: VirtualAddress) -> Option<&Module> {
         if let Some((module, ..)) = self.copy_at(address) {
             return Some(module);
@@ -103,7 +103,7 @@ impl TargetSymbols<'_> {
         self.modules().get(number)
     }
 
-    /// The symbol that `address` lies in.
+    /// Returns the symbol of `address`.
     pub fn at(&self, address: VirtualAddress) -> Option<SymbolAt> {
         let Some((_, loaded, copy)) = self.copy_at(address) else {
             return self.jit_symbol_at(address);
@@ -114,11 +114,12 @@ impl TargetSymbols<'_> {
         Some(loaded.symbol_at(copy, &symbol, name, offset))
     }
 
-    /// Where the process keeps the address of the function that an indirect one stands for: the slots that its resolver
-    /// fills in its own module. None of other kinds of symbols, and if the module's file cannot be read.
+    /// Returns the slots in which the process keeps the address of the function chosen for an indirect one, as far as
+    /// its resolver fills slots of its module. None for other kinds of symbols, and if the module's file cannot be
+    /// read.
     ///
     /// # Errors
-    /// If reading the file was given up.
+    /// Fails if reading the file was given up.
     pub fn slots_of(&self, symbol: &SymbolAt) -> Result<Vec<VirtualAddress>, OutOfBudget> {
         if symbol.kind != SymbolKind::Indirect {
             return Ok(Vec::new());
@@ -132,11 +133,12 @@ impl TargetSymbols<'_> {
         }
     }
 
-    /// The symbols that `name` means (mangled, demangled, or demangled without parameters), in one module (its file
-    /// name or whole path) or in all programs and libraries. Static functions count. The list may be empty.
+    /// Returns the symbols that `name` selects (mangled, demangled, or demangled without parameters), in one module
+    /// (its file name or whole path) or in all programs and libraries. Static functions are included. The list may be
+    /// empty.
     ///
     /// # Errors
-    /// If no module is called so, if the one that is gives no symbols, or if only thread-local symbols have the name.
+    /// Fails if no module has this name, if the module has no symbols, or if only thread-local symbols have the name.
     pub fn find(&self, module: Option<&str>, name: &str) -> Result<Vec<SymbolAt>, Error> {
         let given_up_jit = |over: OutOfBudget| match over.into() {
             NoSymbols::Interrupted => Error::Interrupted { name: name.into() },
@@ -148,7 +150,7 @@ impl TargetSymbols<'_> {
             return self.jit_symbols_called(name).map_err(given_up_jit);
         }
         let mut matches = NameMatches::default();
-        // A module whose search was given up: it may have the name too.
+        // A module whose search was given up, and which may contain the name too.
         let mut given_up = None;
         for (number, searched) in self.modules_of_name(module)? {
             match self.find_in(number, name, module.is_none(), &mut matches) {
@@ -184,7 +186,7 @@ impl TargetSymbols<'_> {
         }
     }
 
-    /// Adds the matches in a module. If all modules are searched, it also adds the copies of libraries' variables.
+    /// Adds the matches in a module. If all modules are searched, also adds the copies of libraries' variables.
     fn find_in(
         &self,
         number: usize,
@@ -211,8 +213,8 @@ impl TargetSymbols<'_> {
         Ok(())
     }
 
-    /// Names of one module, or of all programs and libraries, that begin with `prefix`, as they may be typed, in order:
-    /// at most `limit`, and as many as are found in `time`.
+    /// Returns names of one module, or of all programs and libraries, that begin with `prefix`, as they may be typed,
+    /// in order: at most `limit`, and as many as are found in `time`.
     pub fn names(&self, module: Option<&str>, prefix: &str, limit: usize, time: Duration) -> Vec<Name> {
         let mut budget = self.symbols.budget().within(time);
         let mut names = BTreeSet::new();
@@ -232,16 +234,17 @@ impl TargetSymbols<'_> {
         names.into_iter().collect()
     }
 
-    /// The module that holds `address` and the address in its file, as objdump shows it.
+    /// Returns the module of `address`, and the address in its file as objdump shows it.
     pub fn file_address(&self, address: VirtualAddress) -> Option<(&Module, VirtualAddress)> {
         let (module, _, copy) = self.copy_at(address)?;
         Some((module, VirtualAddress::new(copy.file_address(address))))
     }
 
-    /// The addresses of `file_address` of a module (`module!0x1149`) in the process: one for each copy of the module.
+    /// Returns the addresses in the process of a module's `file_address` (`module!0x1149`): one for each copy of the
+    /// module.
     ///
     /// # Errors
-    /// If no module is called so, if its file cannot be read, or if the address lies in none of its load segments.
+    /// Fails if no module has this name, if its file cannot be read, or if the address is in none of its load segments.
     pub fn address_in(&self, module: &str, file_address: u64) -> Result<Vec<VirtualAddress>, Error> {
         let mut addresses = Vec::new();
         let mut failure = None;
@@ -264,7 +267,7 @@ impl TargetSymbols<'_> {
         }
     }
 
-    /// The ELF section that `address` lies in: `.text`, `.bss`.
+    /// Returns the ELF section of `address`: `.text`, `.bss`.
     pub fn section_at(&self, address: VirtualAddress) -> Option<Name> {
         let (_, loaded, copy) = self.copy_at(address)?;
         let elf = loaded.symbols.elf();
@@ -272,8 +275,8 @@ impl TargetSymbols<'_> {
         elf.section_name(number).map(Name::new)
     }
 
-    /// Whether `address` lies after the bytes that its load segment has in the file, as `.bss` does. It begins in the
-    /// file's last page, where the loader clears the rest.
+    /// Returns whether `address` is after the bytes that its load segment has in the file, as in `.bss`. That memory
+    /// begins in the last page of the file, whose rest the loader clears.
     pub fn is_zeroed(&self, address: VirtualAddress) -> bool {
         self.copy_at(address).is_some_and(|(_, loaded, copy)| {
             let elf = loaded.symbols.elf();
@@ -281,13 +284,13 @@ impl TargetSymbols<'_> {
         })
     }
 
-    /// Whether `address` is in executable memory of a module.
+    /// Returns whether `address` is in executable memory of a module.
     pub fn is_code(&self, address: VirtualAddress) -> bool {
         let region = self.region_number(address).and_then(|number| self.region(number));
         region.is_some_and(|region| region.permissions.execute) && self.module_at(address).is_some()
     }
 
-    /// Why `module` gives no symbols, if it does not. Reads the headers of its file.
+    /// Returns why `module` has no symbols, if it has none. Reads the headers of its file.
     pub fn reason(&self, module: &Module) -> Option<NoSymbols> {
         match self.loaded_as(module) {
             Ok(loaded) => loaded.symbols.fault(),
@@ -295,13 +298,13 @@ impl TargetSymbols<'_> {
         }
     }
 
-    /// Whether of the names of `module` only those of its dynamic table are left.
+    /// Returns whether only the dynamic table of `module` is left.
     pub fn is_stripped(&self, module: &Module) -> bool {
         let answers = self.loaded_as(module).map(|loaded| loaded.symbols.sources.answers());
         matches!(answers, Ok(Some(NamesFrom::DynamicTable)))
     }
 
-    /// Why the program or library that `address` belongs to gives no symbols, if it does not.
+    /// Returns why the program or library of `address` has no symbols, if it has none.
     pub fn why_unnamed(&self, address: VirtualAddress) -> Option<NoSymbols> {
         let region = self.region_number(address)?;
         let number = match self.by_region().of_region.get(region).copied()? {
@@ -312,21 +315,21 @@ impl TargetSymbols<'_> {
         module.is_executable().then(|| self.loaded_module(number).err())?
     }
 
-    /// The anonymous memory of the module with this name in `maps`: `.bss`, as far as it is mapped. None of a
-    /// module that cannot be read.
+    /// Returns the anonymous memory (`.bss`) of the module with this name in `maps`, as far as it is mapped. None if
+    /// the module cannot be read.
     ///
     /// # Errors
-    /// If reading one was given up.
+    /// Fails if reading a file was given up.
     pub fn bss_of(&self, name: &Name) -> Result<Vec<AddressRange>, OutOfBudget> {
         let memory = self.memory_of(name)?;
         Ok(memory.into_iter().flat_map(|memory| module::bss(memory, self.regions())).collect())
     }
 
-    /// The memory of the load segments of the module with this name in `maps`, whether it is mapped or not. None of a
-    /// module that cannot be read.
+    /// Returns the memory of the load segments of the module with this name in `maps`, whether it is mapped or not.
+    /// None if the module cannot be read.
     ///
     /// # Errors
-    /// If reading one was given up.
+    /// Fails if reading a file was given up.
     pub fn memory_of(&self, name: &Name) -> Result<Vec<AddressRange>, OutOfBudget> {
         let mut ranges = Vec::new();
         for (number, module) in self.modules().iter().enumerate() {
@@ -345,10 +348,10 @@ impl TargetSymbols<'_> {
         Ok(ranges)
     }
 
-    /// The executable segments of all programs and libraries, as far as their files have bytes for them.
+    /// Returns the executable segments of all programs and libraries, as far as their files have bytes for them.
     ///
     /// # Errors
-    /// If reading a file was given up.
+    /// Fails if reading a file was given up.
     pub fn code(&self) -> Result<Vec<CodeSegment>, OutOfBudget> {
         let mut code = Vec::new();
         for (module, loaded) in self.programs().filter(|(module, _)| !module.is_vdso()) {
@@ -374,7 +377,7 @@ impl TargetSymbols<'_> {
         Ok(code)
     }
 
-    /// The target's page size.
+    /// Returns the page size of the target.
     pub(super) fn page_size(&self) -> PageSize {
         self.target.process.page_size()
     }
@@ -397,7 +400,7 @@ impl TargetSymbols<'_> {
         })
     }
 
-    /// The modules, those within archives too, and for each region the index of its module.
+    /// Returns the modules, including those in archives, and for each region the index of its module.
     fn group_regions(&self) -> (Vec<Module>, Vec<Option<usize>>) {
         let (modules, of_region) = module::group(self.regions(), |_, _| None);
         let page = self.page_size();
@@ -419,30 +422,30 @@ impl TargetSymbols<'_> {
         })
     }
 
-    /// Whether a module has the header of a program, once that is known.
+    /// Returns the place that records whether a module has the header of a program.
     pub(super) fn is_elf(&self, number: usize) -> Option<&OnceLock<bool>> {
         self.by_region().are_elf.get(number)
     }
 
-    /// How many of these headers were read.
+    /// Returns the number of these headers that were read.
     pub(super) fn headers_read(&self) -> &AtomicUsize {
         &self.by_region().headers_read
     }
 
-    /// The programs and libraries.
+    /// Returns the programs and libraries.
     pub(super) fn programs_alone(&self) -> impl Iterator<Item = &Module> {
         let modules = self.modules().iter().enumerate();
         modules.filter(|(number, _)| self.is_program(*number)).map(|(_, one)| one)
     }
 
-    /// The programs and libraries, each with its file and where it was loaded.
+    /// Returns the programs and libraries, each with its files and copies.
     pub(super) fn programs(&self) -> impl Iterator<Item = (&Module, Result<&LoadedModule, NoSymbols>)> {
         let modules = self.modules().iter().enumerate();
         let programs = modules.filter(|(number, _)| self.is_program(*number));
         programs.map(|(number, one)| (one, self.loaded_module(number)))
     }
 
-    /// The modules of that name, or all with code.
+    /// Returns the modules with this name, or all with code.
     fn modules_of_name(&self, name: Option<&str>) -> Result<Vec<(usize, &Module)>, Error> {
         let modules = self.modules().iter().enumerate();
         let Some(name) = name else {
@@ -456,7 +459,7 @@ impl TargetSymbols<'_> {
         if called.is_empty() { Err(Error::NoSuchModule { module: name.into() }) } else { Ok(called) }
     }
 
-    /// The file of a module and where it was loaded, found out once.
+    /// Returns the files and copies of a module, found once.
     pub(super) fn loaded_module(&self, number: usize) -> Result<&LoadedModule, NoSymbols> {
         let by_region = self.by_region();
         let (Some(module), Some(slot)) = (by_region.modules.get(number), by_region.loaded_modules.get(number)) else {
@@ -480,7 +483,7 @@ impl TargetSymbols<'_> {
         given.iter().copied().chain(read)
     }
 
-    /// Whether the regions could not be read: then no address has a name.
+    /// Returns whether the regions could not be read, so that no address has a name.
     pub(super) fn lacks_regions(&self) -> bool {
         matches!(&self.regions, RegionList::OnDemand(lazy) if lazy.are_unreadable())
     }
@@ -492,8 +495,8 @@ impl TargetSymbols<'_> {
         }
     }
 
-    /// The number of the region that holds `address`; `None` also if the address can have no name and the regions have
-    /// not been read.
+    /// Returns the number of the region that contains `address`; `None` also if the address can have no name and the
+    /// regions were not read.
     pub(super) fn region_number(&self, address: VirtualAddress) -> Option<usize> {
         let starts_before = |region: &Region| region.range.start() <= address;
         let after = match &self.regions {
@@ -505,12 +508,12 @@ impl TargetSymbols<'_> {
         self.region(number)?.range.contains(address).then_some(number)
     }
 
-    /// The module and the copy of it that `address` belongs to.
+    /// Returns the module and the copy of it to which `address` belongs.
     pub(super) fn copy_at(&self, address: VirtualAddress) -> Option<(&Module, &LoadedModule, &LoadedCopy)> {
         let region = self.region_number(address)?;
         let of_region = &self.by_region().of_region;
-        // Mapped data files are not searched for names: a read would bring their pages into the page cache, or back
-        // from swap.
+        // Mapped data files are not searched for names: a read would bring their pages into the page cache, or swap
+        // them in.
         let program = |number: usize| self.modules().get(number).filter(|_| self.is_program(number));
         if let Some(number) = of_region.get(region).copied()? {
             let module = program(number)?;
@@ -518,8 +521,8 @@ impl TargetSymbols<'_> {
             let copy = loaded.copies.iter().find(|copy| copy.maps(address))?;
             return Some((module, loaded, copy));
         }
-        // Anonymous memory after a module may be its .bss. The region's name proves nothing: the heap can be merged
-        // with it.
+        // Anonymous memory after a module may be its .bss. The region's name proves nothing, because the heap can be
+        // merged with .bss.
         let number = self.module_before(region)?;
         let module = program(number)?;
         let loaded = self.loaded_module(number).ok()?;
@@ -527,7 +530,7 @@ impl TargetSymbols<'_> {
         Some((module, loaded, copy))
     }
 
-    /// The module that the anonymous regions up to `region` follow.
+    /// Returns the module before the anonymous regions up to `region`.
     fn module_before(&self, region: usize) -> Option<usize> {
         let of_region = &self.by_region().of_region;
         (0..region)

@@ -1,11 +1,11 @@
-//! Mangled names into the names people write, with bounds: the names are somebody else's.
+//! Demangles names within bounds, because the names are hostile; and compares typed names with those in files.
 //!
-//! The bounds count work and do not ask a clock, so that a name is always spelled alike: with optimisation a name takes
-//! less than 5 ms of CPU time, or stays mangled.
+//! The bounds are on work and not on time, so that a name is always written the same way. In a build with optimization
+//! a name needs less than 5 ms of CPU time, or stays mangled.
 //!
-//! And compares names as people type them with names as files spell them. To demangle every name would take long. The schemes of Rust and C++ spell identifiers out, each with its length
-//! before it, except for words with codes of their own: names without the longest identifier of the query need not be
-//! demangled.
+//! Demangling every name of a file for a comparison would last too long. The schemes of Rust and C++ contain
+//! identifiers literally, each with its length before it, except for words with special codes. So names without the
+//! longest identifier of the query are not demangled.
 
 mod cost;
 
@@ -17,13 +17,13 @@ use cpp_demangle::{BorrowedSymbol, DemangleOptions, ParseOptions};
 use memchr::memmem;
 use std::fmt::{self, Write};
 
-/// A demangled name that grows longer than this (back references can grow exponentially) is given up.
+/// The longest demangled name in bytes. Back references can make it grow exponentially.
 const LONGEST_DEMANGLED: usize = 32 * 1024;
-/// A demangled name of more pieces than this is given up: a piece can stand at the end of a long chain of back
-/// references. Names in libLLVM and in the JVM have up to 5,200 pieces.
+/// The most pieces of a demangled name: each piece can be at the end of a long chain of back references. Names in
+/// libLLVM and in the JVM have up to 5,200 pieces.
 const MOST_PIECES: usize = 12 * 1024;
-/// Before it writes `<`, `rustc_demangle` may have read the path of an `impl` once more, without writing it. Reading
-/// this many bytes takes as long as one piece.
+/// The bytes whose reading costs as much as one piece. Before `rustc_demangle` writes `<`, it may have read the path of
+/// an `impl` once more, without writing it.
 const SKIPPED_BYTES_A_PIECE: usize = 128;
 
 /// The form of a demangled C++ name.
@@ -35,7 +35,8 @@ pub(super) enum NameForm {
     Path,
 }
 
-/// The demangled form of a symbol name, or `None` if it is not mangled (or not in bounds). Rust names lose their hash.
+/// Returns the demangled form of a symbol name; `None` if it is not mangled, or exceeds the bounds. Rust names lose
+/// their hash.
 pub(super) fn demangle(mangled: &[u8], form: NameForm) -> Option<String> {
     if mangled.len() > LONGEST_MANGLED || !may_be_mangled(mangled) {
         return None;
@@ -73,7 +74,7 @@ pub(super) fn demangle(mangled: &[u8], form: NameForm) -> Option<String> {
         }
     }
     if !tail.is_empty() {
-        // GCC's clones: `_Z3foov.cold`, `.part.0`, `.isra.1`.
+        // Clones by GCC: `_Z3foov.cold`, `.part.0`, `.isra.1`.
         let clone = tail.strip_prefix(b".")?;
         if form == NameForm::Full {
             write!(out, " [clone .{}]", std::str::from_utf8(clone).ok()?).ok()?;
@@ -82,7 +83,7 @@ pub(super) fn demangle(mangled: &[u8], form: NameForm) -> Option<String> {
     Some(out)
 }
 
-/// `cpp_demangle` has its own spelling for vtables and thunks: this is that of `nm -C` and gdb.
+/// Converts the spelling of vtables and thunks by `cpp_demangle` to that of `nm -C` and gdb.
 fn spell_as_others_do(mangled: &[u8], text: &str) -> Option<String> {
     let inner = text.strip_prefix('{')?.strip_suffix(")}")?;
     if let Some(class) = inner.strip_prefix("vtable(") {
@@ -103,8 +104,8 @@ fn spell_as_others_do(mangled: &[u8], text: &str) -> Option<String> {
     Some(format!("{kind} {function}"))
 }
 
-/// The cast that `cpp_demangle` writes before numbers among template arguments, and the suffix that others write after
-/// them: `get<1ul, int>`.
+/// The casts that `cpp_demangle` writes before numbers among template arguments, and the suffixes that other demanglers
+/// write after them: `get<1ul, int>`.
 const NUMBERS: [(&str, &str); 5] = [
     ("(unsigned long long)", "ull"),
     ("(unsigned long)", "ul"),
@@ -129,13 +130,13 @@ fn with_suffixes(text: &str, cast: &str, suffix: &str) -> String {
     spelled
 }
 
-/// Whether the name has one of the prefixes of the Rust and C++ schemes.
+/// Returns whether the name has one of the prefixes of the Rust and C++ schemes.
 pub(super) fn may_be_mangled(name: &[u8]) -> bool {
     [&b"_Z"[..], b"__Z", b"_R", b"___Z"].iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// The name without its version (`malloc` for `malloc@@GLIBC_2.2.5`), and whether that is an old version, which plain
-/// `malloc` does not mean (one `@`).
+/// Splits off the version: returns `malloc` for `malloc@@GLIBC_2.2.5`, and whether the version is an old one (one `@`),
+/// which plain `malloc` does not select.
 pub(super) fn split_version(name: &[u8]) -> (&[u8], bool) {
     match name.iter().position(|&byte| byte == b'@') {
         Some(at) if at > 0 => (&name[..at], name.get(at + 1) != Some(&b'@')),
@@ -143,22 +144,22 @@ pub(super) fn split_version(name: &[u8]) -> (&[u8], bool) {
     }
 }
 
-/// Suffix of a stub of the procedure linkage table, through which another file calls the function.
+/// The suffix of a stub of the procedure linkage table, through which another file calls the function.
 pub(super) const PLT: &str = "@plt";
-/// Suffix of a function's slot in another file's global offset table.
+/// The suffix of a function's slot in another file's global offset table.
 pub(super) const GOT: &str = "@got.plt";
 
-/// Which of them a name ends with.
+/// Returns which of these suffixes a name has.
 pub(super) fn plt_got_suffix(name: &[u8]) -> Option<&'static str> {
     let mut suffixes = [PLT, GOT].into_iter();
     suffixes.find(|suffix| name.ends_with(suffix.as_bytes()))
 }
 
-/// What a symbol is called in output: demangled, without a default version.
+/// Returns the name for output: demangled, without a default version.
 pub(super) fn readable(raw: &Name) -> Name {
     let (base, old_version) = split_version(raw.as_bytes());
     match demangle(base, NameForm::Full) {
-        // A stub or slot is not the function itself.
+        // A stub or slot keeps its suffix, because it is not the function itself.
         Some(demangled) => {
             let suffix = plt_got_suffix(raw.as_bytes());
             Name::new((demangled + suffix.unwrap_or_default()).into_bytes())
@@ -168,7 +169,7 @@ pub(super) fn readable(raw: &Name) -> Name {
     }
 }
 
-/// Text of limited size: writing more fails.
+/// Text of limited size: an error ends the writing beyond it.
 struct BoundedText {
     text: String,
     pieces_left: usize,
@@ -197,22 +198,22 @@ impl Write for BoundedText {
 /// A typed name: mangled, demangled, or demangled without parameters; whole, or the beginning of one.
 pub(super) struct NameQuery<'a> {
     text: &'a [u8],
-    /// The raw bytes, if the text is their escaped form.
+    /// The raw bytes, if the text is an escaped form of them.
     displayed: Option<Vec<u8>>,
     squeezed: Vec<u8>,
     /// For `f@@V` and `f@V`: `f`, `V`, and whether only the current version is meant.
     version: Option<(&'a [u8], &'a [u8], bool)>,
-    /// Bytes that the mangled spelling must contain: only such names are demangled.
+    /// Bytes that the mangled spelling must contain: names without them are not demangled.
     needle: Vec<u8>,
 }
 
 impl<'a> NameQuery<'a> {
-    /// A whole name.
+    /// Makes a query for a whole name.
     pub(super) fn whole(text: &'a str) -> Self {
         NameQuery::new(text, needle_of_whole(text))
     }
 
-    /// The beginning of a name.
+    /// Makes a query for the beginning of a name.
     pub(super) fn beginning(text: &'a str) -> Self {
         NameQuery::new(text, needle_of_beginning(text))
     }
@@ -233,17 +234,17 @@ impl<'a> NameQuery<'a> {
         }
     }
 
-    /// Whether `name`, which has no version, is the query: raw, as displayed, or demangled.
+    /// Returns whether `name`, which has no version, matches the query: raw, as displayed, or demangled.
     pub(super) fn is(&self, name: &[u8]) -> bool {
         self.spellings().any(|text| name == text) || self.is_meant_by(name)
     }
 
-    /// The bytes of a name that is the query, raw or as displayed.
+    /// Returns the bytes of names that match the query without demangling: raw, or as displayed.
     fn spellings(&self) -> impl Iterator<Item = &[u8]> {
         std::iter::once(self.text).chain(self.displayed.as_deref())
     }
 
-    /// Whether the bytes at the beginning of `rest` (a name, its end, and what follows) spell the query.
+    /// Returns whether the bytes at the beginning of `rest` (a name, its end, and further bytes) spell the query.
     pub(super) fn is_spelled_by(&self, rest: &[u8]) -> bool {
         let after = |beginning: &[u8]| rest.strip_prefix(beginning).map(|after| after.split_first());
         match self.version {
@@ -251,7 +252,7 @@ impl<'a> NameQuery<'a> {
                 let mut spellings = self.spellings();
                 spellings.any(|text| matches!(after(text), Some(Some((0 | b'@', _)))))
             }
-            // `f@V` means the current `f@@V` too.
+            // `f@V` also selects the current `f@@V`.
             Some((base, version, current_only)) => match after(base) {
                 Some(Some((b'@', after))) => {
                     let current = after.strip_prefix(b"@");
@@ -263,19 +264,19 @@ impl<'a> NameQuery<'a> {
         }
     }
 
-    /// The version in the query, and whether only a current one is meant, if the name at the beginning of `rest` is the
-    /// query without its version. The symbol's version is then elsewhere in the file.
+    /// Returns the version in the query, and whether it must be a current one, if the name at the beginning of `rest`
+    /// is the query without its version. The symbol's version is then elsewhere in the file.
     pub(super) fn version_of(&self, rest: &[u8]) -> Option<(&[u8], bool)> {
         let (base, version, current_only) = self.version?;
         let spelled = matches!(rest.strip_prefix(base), Some([0, ..]));
         spelled.then_some((version, current_only))
     }
 
-    /// Whether a part of a string table may have the name or its end. This takes a hundredth of a pass over the
-    /// symbols, and sees what the hash tables of a file (`.gnu.hash`) lack: local symbols, those of separate debug
-    /// files, and functions of C++, which are meant also without their parameters.
+    /// Returns whether a part of a string table may contain the name or its end. This needs a hundredth of the time of
+    /// a pass over the symbols. It also finds symbols that the hash tables of a file (`.gnu.hash`) lack: local symbols,
+    /// those of separate debug files, and functions of C++ by a name without parameters.
     pub(super) fn may_be_among(&self, strings: &[u8]) -> bool {
-        // A search for a long text takes long to prepare, for each part anew.
+        // A search for a long text needs much preparation, for each part anew.
         let has_room = |text: &[u8]| text.len() <= strings.len();
         let is_spelled = |text: &[u8]| {
             let after = |at: usize| strings.get(at + text.len());
@@ -286,14 +287,15 @@ impl<'a> NameQuery<'a> {
         self.spellings().chain(without_version).any(is_spelled) || may_be_meant()
     }
 
-    /// How many bytes tell whether a name is the query: parts of a table that are searched apart must share as many.
+    /// Returns how many bytes decide whether a name matches the query. Parts of a table that are searched separately
+    /// must overlap by as many.
     pub(super) fn length(&self) -> usize {
         let spelled = self.spellings().map(<[u8]>::len);
-        // What follows a name tells that it ends there. Longer names are not read.
+        // One more byte shows that the name ends. Longer names are not read.
         1 + spelled.chain([self.needle.len()]).max().unwrap_or(0).min(LONGEST_NAME)
     }
 
-    /// Whether the query is the demangled form of `name`, with or without parameters.
+    /// Returns whether the query is the demangled form of `name`, with or without parameters.
     pub(super) fn is_meant_by(&self, name: &[u8]) -> bool {
         let (base, _) = split_version(name);
         let demangled = |form| demangle(base, form).map(|text| squeeze(text.as_bytes()));
@@ -307,7 +309,7 @@ impl<'a> NameQuery<'a> {
         })
     }
 
-    /// `name` as a user would type it, if it begins with the query.
+    /// Returns `name` as a user would type it, if it begins with the query.
     pub(super) fn completed_by(&self, name: &[u8]) -> Option<Vec<u8>> {
         let (base, _) = split_version(name);
         if self.may_be_in(base)
@@ -326,12 +328,12 @@ impl<'a> NameQuery<'a> {
     }
 }
 
-/// Without blanks: `f(int, char)` and `f(int,char)` are one name.
+/// Removes spaces: `f(int, char)` and `f(int,char)` are the same name.
 fn squeeze(text: &[u8]) -> Vec<u8> {
     text.iter().copied().filter(|&byte| byte != b' ').collect()
 }
 
-/// Words of demangled names that stand for a letter or two in the mangled ones (`std` is `St`), or for nothing.
+/// Words of demangled names that are one or two letters in the mangled ones (`std` is `St`), or are missing there.
 const NOT_SPELLED_OUT: &str = "__float128 __int128 __restrict __vector _complex _float16 _imaginary \
     abi alias allocator anonymous array as atomic auto basic_iostream basic_istream \
     basic_ostream basic_string bfloat16_t bool char char16_t char32_t char8_t char_traits clone closure co_await complex const \
@@ -342,7 +344,7 @@ const NOT_SPELLED_OUT: &str = "__float128 __int128 __restrict __vector _complex 
     type typeid typeinfo typename u128 u16 u32 u64 u8 unnamed unsafe unsigned usize variable virtual void volatile \
     vtable vtt wchar_t wrapper";
 
-/// Bytes that the mangled spelling of the whole name `text` contains; empty if none are certain.
+/// Returns bytes that the mangled spelling of the whole name `text` contains; empty if none are certain.
 fn needle_of_whole(text: &str) -> Vec<u8> {
     let word = longest(text, |_| true);
     // Rust's older scheme writes `<impl …>` as one identifier, and both of its schemes separate a leading underscore
@@ -354,7 +356,7 @@ fn needle_of_whole(text: &str) -> Vec<u8> {
     }
 }
 
-/// Bytes that the mangled spelling of any name that begins with `text` contains.
+/// Returns bytes that the mangled spelling of any name that begins with `text` contains.
 fn needle_of_beginning(text: &str) -> Vec<u8> {
     // The last word may be incomplete.
     let begins_one = |word: &str| {
@@ -364,9 +366,9 @@ fn needle_of_beginning(text: &str) -> Vec<u8> {
     longest(text, |word| !begins_one(word)).as_bytes().to_vec()
 }
 
-/// The longest word of `text` that is spelled out and that `counts`.
+/// Returns the longest word of `text` that mangled names contain literally and that `counts`.
 fn longest(text: &str, counts: impl Fn(&str) -> bool) -> &str {
-    // Identifiers outside ASCII are spelled in punycode.
+    // Identifiers outside ASCII are mangled in punycode.
     if !text.is_ascii() {
         return "";
     }

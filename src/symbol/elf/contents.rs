@@ -1,6 +1,6 @@
-//! An ELF file whose headers were read; the bytes of its sections, decompressed if they are compressed; and the places
-//! that its relocations fill: the slots of its global offset table, and its copies of libraries' variables. The file's
-//! own claims of sizes are not trusted: they are bounded.
+//! An ELF file whose headers were read: the decompressed bytes of its sections, and the targets of its relocations
+//! (slots of the global offset table, and copies of libraries' variables). The sizes in the file are not trusted, but
+//! limited.
 
 use super::file::{BETWEEN_LOOKS, BoundedFile, TablePass};
 use super::headers::{Elf, Section};
@@ -29,14 +29,14 @@ pub(in crate::symbol) struct ElfFile {
 }
 
 impl ElfFile {
-    /// Reads the headers.
+    /// Reads the headers of a file.
     pub(in crate::symbol) fn read(file: BoundedFile, budget: &mut Budget) -> Result<ElfFile, NoSymbols> {
         let elf = Elf::read(&file, budget)?;
         Ok(ElfFile { file, elf })
     }
 
-    /// The bytes of the first section of that name, expanded if they are compressed; `None` if there is no such
-    /// section, or if it has no bytes in this file. Sections that expand to more than `most` bytes are an error.
+    /// Returns the decompressed bytes of the first section with this name; `None` if there is no such section, or if it
+    /// has no bytes in this file. Fails if the section expands to more than `most` bytes.
     pub(in crate::symbol) fn section(
         &self,
         name: &[u8],
@@ -49,14 +49,14 @@ impl ElfFile {
         of(&self.file, &self.elf, section, most, budget)
     }
 
-    /// Whether there is a section of that name, or of its old compressed spelling, with bytes in this file.
+    /// Returns whether there is a section with this name, or its old compressed spelling, with bytes in this file.
     pub(in crate::symbol) fn has_section(&self, name: &[u8]) -> bool {
         let has = |name: &[u8]| self.elf.section_called(name).is_some_and(Section::has_bytes);
         has(name) || old_spelling(name).is_some_and(|old| has(&old))
     }
 }
 
-/// The bytes of `section`; `None` if it has none in this file.
+/// Returns the bytes of `section`; `None` if it has none in this file.
 pub(in crate::symbol) fn of(
     file: &BoundedFile,
     elf: &Elf,
@@ -96,20 +96,20 @@ pub(in crate::symbol) fn of(
     }
 }
 
-/// The memory that decompressing xz may take beside its output, in KiB: its largest preset takes 64 MiB.
+/// The most memory for decompressing xz besides its output, in KiB: its largest preset needs 64 MiB.
 const LARGEST_DICTIONARY: u32 = 72 << 10;
-/// The memory that decompressing zstd may take beside its output. Every program should allow a window of 8 MiB (RFC
-/// 8878, 3.1.1.1.2); `zstd` by default refuses more than 128 MiB.
+/// The least and the most memory for decompressing zstd besides its output. Every program should allow a window of 8
+/// MiB (RFC 8878, 3.1.1.1.2); `zstd` by default refuses more than 128 MiB.
 const SMALLEST_WINDOW: u64 = 8 << 20;
 const LARGEST_WINDOW: u64 = 128 << 20;
 
-/// Tables of names and debug information expand to three to ten times their size. A larger claim is an attack on
-/// memory.
+/// The most times that bytes may expand. Tables of names and debug information expand to three to ten times their size,
+/// and a larger claim is an attack on memory.
 const MOST_TIMES: u64 = 64;
-/// Small tables may consist of zeros.
+/// The size that is always accepted: small tables may consist of zeros.
 const ALWAYS_PLAUSIBLE: u64 = 1 << 20;
 
-/// The most bytes that `compressed` bytes may expand to.
+/// Returns the most bytes to which `compressed` bytes may expand.
 fn plausible(compressed: usize) -> u64 {
     (compressed as u64).saturating_mul(MOST_TIMES).max(ALWAYS_PLAUSIBLE)
 }
@@ -117,13 +117,13 @@ fn plausible(compressed: usize) -> u64 {
 pub(in crate::symbol) const TOO_LARGE: NoSymbols = NoSymbols::Damaged("a section of implausible size");
 const BAD: NoSymbols = NoSymbols::Damaged("a compressed section that does not expand");
 
-/// The name that a compressed `.debug_x` had before ELF defined compressed sections.
+/// Returns the name that a compressed `.debug_x` had before ELF defined compressed sections.
 pub(in crate::symbol) fn old_spelling(name: &[u8]) -> Option<Vec<u8>> {
     let rest = name.strip_prefix(b".debug_")?;
     Some([b".zdebug_", rest].concat())
 }
 
-/// The same for files of binutils before 2.26: `.zdebug_info` begins with `ZLIB` and the size, in big-endian order.
+/// Reads a section of binutils before 2.26: `.zdebug_info` begins with `ZLIB` and the size in big-endian order.
 fn of_old_compressed(
     file: &BoundedFile,
     elf: &Elf,
@@ -149,7 +149,7 @@ fn of_old_compressed(
     expand(ZlibDecoder::new(data), size, most, budget).map(Some)
 }
 
-/// The kind of compression, the claimed size, and the compressed bytes.
+/// Returns the kind of compression, the claimed size, and the compressed bytes.
 fn header(bytes: &[u8], is_64: bool, endian: Endianness) -> Option<(CompressionType, u64, &[u8])> {
     if is_64 {
         let (header, data) = pod::from_bytes::<CompressionHeader64<Endianness>>(bytes).ok()?;
@@ -160,7 +160,7 @@ fn header(bytes: &[u8], is_64: bool, endian: Endianness) -> Option<(CompressionT
     }
 }
 
-/// Expands to exactly `size` bytes.
+/// Expands compressed bytes to exactly `size` bytes.
 fn expand(from: impl Read, size: u64, most: u64, budget: &mut Budget) -> Result<Vec<u8>, NoSymbols> {
     if size > most {
         return Err(TOO_LARGE);
@@ -169,7 +169,7 @@ fn expand(from: impl Read, size: u64, most: u64, budget: &mut Budget) -> Result<
     if bytes.len() as u64 == size { Ok(bytes) } else { Err(BAD) }
 }
 
-/// Decompresses xz; `None` if that gives more than `most` bytes.
+/// Decompresses xz; `None` if the result exceeds `most` bytes.
 pub(in crate::symbol) fn expand_xz(bytes: &[u8], most: u64, budget: &mut Budget) -> Result<Option<Vec<u8>>, NoSymbols> {
     let most = most.min(plausible(bytes.len()));
     memory::check(u64::from(LARGEST_DICTIONARY) << 10)?;
@@ -182,7 +182,8 @@ pub(in crate::symbol) fn expand_xz(bytes: &[u8], most: u64, budget: &mut Budget)
     Ok((bytes.len() as u64 <= most).then_some(bytes))
 }
 
-/// Compressed bytes, which end with the budget: a file may have any number of empty blocks, which give no output.
+/// A reader of compressed bytes that ends with the budget: a file may have any number of empty blocks, which have no
+/// output.
 struct DecompressedBytes<'a, 'b> {
     bytes: &'a [u8],
     budget: &'a RefCell<&'b mut Budget>,
@@ -195,7 +196,7 @@ impl Read for DecompressedBytes<'_, '_> {
     }
 }
 
-/// At most `most` bytes. Room for `expected` bytes is made at once, for more as they come.
+/// Reads at most `most` bytes. Allocates `expected` bytes at once, and more as they arrive.
 fn read_within(
     mut from: impl Read,
     expected: u64,
@@ -224,40 +225,40 @@ fn read_within(
     Ok(bytes)
 }
 
-/// More bytes of relocations, in all sections together, are not read: a browser's take some tens of megabytes.
+/// The most bytes of relocations that are read, in all sections together: a browser has some tens of megabytes.
 const MOST_BYTES: u64 = 96 << 20;
-/// More slots than this are not kept: large programs have some thousands.
+/// The most slots that are kept: large programs have some thousands.
 const MOST_SLOTS: usize = 1 << 18;
-/// More copied variables than this are not kept: programs have some tens.
+/// The most copied variables that are kept: programs have some tens.
 const MOST_COPIES: usize = 1 << 16;
-/// More slots of indirect functions than this are not kept: a C library has some tens.
+/// The most slots of indirect functions that are kept: a C library has some tens.
 const MOST_RESOLVED: usize = 1 << 12;
 
-/// A slot that functions of other files are called through.
+/// A slot through which functions of other files are called.
 pub(in crate::symbol) struct GotSlot {
-    /// Number in `.dynsym` of the function.
+    /// The number of the function in `.dynsym`.
     pub(in crate::symbol) function: u32,
-    /// Whether nothing but stubs uses the slot.
+    /// Whether only stubs use the slot.
     pub(in crate::symbol) is_jump: bool,
 }
 
-/// What the relocations of a file fill, by file address.
+/// The targets of a file's relocations, by file address.
 #[derive(Default)]
 pub(in crate::symbol) struct RelocationTargets {
     pub(in crate::symbol) slots: HashMap<u64, GotSlot>,
-    /// The program's copies of libraries' variables, which everybody uses. A program that is not all
-    /// position-independent code has them in its own `.bss`, where copy relocations make the dynamic linker fill them.
+    /// The program's copies of libraries' variables, which all files use. A program that is not fully
+    /// position-independent has them in its `.bss`, where copy relocations make the dynamic linker fill them.
     pub(in crate::symbol) copies: HashSet<u64>,
-    /// For each resolver of an indirect function the slots that get the address of what it chooses.
+    /// For each resolver of an indirect function, the slots that get the address of the chosen function.
     pub(in crate::symbol) indirect: HashMap<u64, Vec<u64>>,
 }
 
-/// The places that the relocations of a file fill, found on the first query.
+/// The targets of a file's relocations, found by the first query.
 #[derive(Default)]
 pub(in crate::symbol) struct Relocations(OnceLock<RelocationTargets>);
 
 impl Relocations {
-    /// The first query makes a pass over the relocations.
+    /// Returns the targets. The first query makes a pass over the relocations.
     pub(in crate::symbol) fn of(&self, source: &ElfFile, budget: &mut Budget) -> Result<&RelocationTargets, NoSymbols> {
         match self.0.get() {
             Some(known) => Ok(known),
@@ -298,8 +299,8 @@ fn read_targets(source: &ElfFile, budget: &mut Budget) -> Result<RelocationTarge
     Ok(targets)
 }
 
-/// The file address of the resolver that fills a slot: the addend of its relocation, which older formats keep in the
-/// slot itself. `None` if the slot has no bytes in the file.
+/// Returns the file address of the resolver that fills a slot: the addend of its relocation, which older formats keep
+/// in the slot itself. `None` if the slot has no bytes in the file.
 fn resolver(source: &ElfFile, one: &Crel, has_addend: bool, budget: &mut Budget) -> Result<Option<u64>, NoSymbols> {
     if has_addend {
         return Ok(Some(one.r_addend.cast_unsigned()));
@@ -316,8 +317,8 @@ fn resolver(source: &ElfFile, one: &Crel, has_addend: bool, budget: &mut Budget)
     Ok(Some(if is_big { bytes.iter().fold(0, join) } else { bytes.iter().rev().fold(0, join) }))
 }
 
-/// The machine's types of relocations: of copied variables; of slots that only stubs use; of slots that stubs share
-/// with other code, where such stubs are known; and of slots of indirect functions.
+/// Returns the machine's types of relocations: of copied variables; of slots that only stubs use; of slots that stubs
+/// share with other code, if such stubs are known; and of slots of indirect functions.
 fn kinds(machine: format::Machine) -> Option<(RelocationType, RelocationType, Option<RelocationType>, RelocationType)> {
     use format::*;
     Some(match machine {
@@ -332,7 +333,7 @@ fn kinds(machine: format::Machine) -> Option<(RelocationType, RelocationType, Op
     })
 }
 
-/// The relocations of a file, in parts.
+/// Reads the relocations of a file in parts.
 pub(in crate::symbol) struct RelocationPass<'a> {
     elf: &'a Elf,
     sections: std::vec::IntoIter<(SectionType, TablePass<'a>)>,
@@ -345,7 +346,7 @@ impl<'a> RelocationPass<'a> {
         let mut sections: Vec<&Section> = elf.sections.iter().filter(is_wanted).collect();
         sections.sort_by_cached_key(|one| one.offset);
         let (mut room, mut end) = (MOST_BYTES, 0);
-        // In an intact file they do not overlap.
+        // Sections of an intact file do not overlap.
         sections.retain(|section| {
             let is_read = section.offset >= end && section.size <= room;
             if is_read {
@@ -367,7 +368,7 @@ impl<'a> RelocationPass<'a> {
         RelocationPass { elf, sections, current: None }
     }
 
-    /// The next part, and the kind of its section.
+    /// Returns the next part, and the kind of its section.
     pub(in crate::symbol) fn next(
         &mut self,
         budget: &mut Budget,
@@ -383,7 +384,7 @@ impl<'a> RelocationPass<'a> {
                     return Ok(Some((*kind, part)));
                 }
                 Err(reason) if reason.is_passing() => return Err(reason),
-                // What a damaged section lacks is unknown.
+                // Missing parts of a damaged section are skipped.
                 Ok(None) | Err(_) => self.current = None,
             }
         }

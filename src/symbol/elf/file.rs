@@ -1,7 +1,7 @@
-//! Reads a module's file by offset. Every read is checked against the file's length. Nothing is mapped, as the owner of
-//! the file may truncate it at any time.
+//! Reads a module's file by offset. Every read is checked against the file's length. Nothing is mapped, because the
+//! owner of the file may truncate it at any time.
 //!
-//! `object` decodes in place. So each part that it reads is read into memory, and kept as long as its reader.
+//! `object` decodes in place, so each part that it needs is read into memory, and kept as long as its reader.
 
 use crate::budget::{Budget, OutOfBudget};
 use crate::own::memory;
@@ -12,14 +12,14 @@ use object::ReadRef;
 use std::cell::{OnceCell, RefCell};
 use std::ops::Range;
 
-/// Longer names are not read.
+/// The longest name that is read, in bytes.
 pub(in crate::symbol) const LONGEST_NAME: usize = 64 * 1024;
 
-/// Bytes of one read in a pass over a table: few enough to stay in the processor's cache.
+/// The bytes of one read in a pass over a table: few enough to stay in the processor's cache.
 const CHUNK: usize = 64 * 1024;
 
-/// Bytes that are read or decompressed between two looks at the budget: xz at its slowest gives some ten megabytes a
-/// second.
+/// The bytes that are read or decompressed between two checks of the budget: xz at its slowest decompresses some ten
+/// megabytes a second.
 pub(in crate::symbol) const BETWEEN_LOOKS: usize = 512 << 10;
 
 /// A range of bytes in a file.
@@ -30,20 +30,20 @@ pub(in crate::symbol) struct FileRange {
 }
 
 impl FileRange {
-    /// The `size` bytes from `at` on within it; `None` if they do not lie in it.
+    /// Returns the `size` bytes from `at` on in this range; `None` if they are not all inside.
     pub(in crate::symbol) fn part(self, at: u64, size: u64) -> Option<FileRange> {
         let is_within = at.checked_add(size)? <= self.size;
         let offset = self.offset.checked_add(at).filter(|_| is_within)?;
         Some(FileRange { offset, size })
     }
 
-    /// Its bytes, if they are among the first ones of the file.
+    /// Returns the bytes of this range, if they are among the first ones of the file.
     pub(in crate::symbol) fn bytes_in(self, start: &[u8]) -> Option<&[u8]> {
         let end = self.offset.checked_add(self.size)?;
         start.get(usize::try_from(self.offset).ok()?..usize::try_from(end).ok()?)
     }
 
-    /// At most its first `most` bytes.
+    /// Returns at most the first `most` bytes of this range.
     pub(in crate::symbol) fn at_most(self, most: u64) -> FileRange {
         let size = self.size.min(most);
         FileRange { size, ..self }
@@ -62,27 +62,27 @@ impl BoundedFile {
         BoundedFile { length: bytes.len(), fingerprint: bytes.fingerprint(), bytes }
     }
 
-    /// Whether the file is still as it was when it was opened.
+    /// Returns whether the file is unchanged since it was opened.
     pub(in crate::symbol) fn is_unchanged(&self) -> bool {
         self.bytes.fingerprint() == self.fingerprint
     }
 
-    /// Whether its section headers can be read.
+    /// Returns whether the section headers can be read.
     pub(in crate::symbol) fn has_sections(&self) -> bool {
         self.bytes.has_sections()
     }
 
-    /// Its size in bytes when it was opened.
+    /// Returns the size in bytes when the file was opened.
     pub(in crate::symbol) fn length(&self) -> u64 {
         self.length
     }
 
-    /// Whether both are one file: device and inode are the same.
+    /// Returns whether both are the same file, by device and inode.
     pub(in crate::symbol) fn is_same_as(&self, other: &BoundedFile) -> bool {
         self.fingerprint.first_chunk::<2>() == other.fingerprint.first_chunk::<2>() && self.length == other.length
     }
 
-    /// Whether all of `range` lies in the file.
+    /// Returns whether all of `range` is in the file.
     pub(in crate::symbol) fn holds(&self, range: FileRange) -> bool {
         let end = range.offset.checked_add(range.size);
         end.is_some_and(|end| end <= self.length)
@@ -93,7 +93,7 @@ impl BoundedFile {
         Ok(self.bytes.read_up_to(offset, into)?)
     }
 
-    /// The same within a budget, as a large part takes long.
+    /// Reads within a budget, because a large part lasts long.
     pub(in crate::symbol) fn read_up_to_within(
         &self,
         offset: u64,
@@ -112,8 +112,8 @@ impl BoundedFile {
         Ok(done)
     }
 
-    /// Reads what lies in `range`; `what` names it if the file is too short. Nothing is allocated beyond the file's
-    /// length.
+    /// Reads the bytes in `range`; `what` names them in the error if the file is too short. Never allocates more than
+    /// the file's length.
     pub(in crate::symbol) fn read(
         &self,
         range: FileRange,
@@ -129,15 +129,15 @@ impl BoundedFile {
         if read < bytes.len() { Err(cut) } else { Ok(bytes) }
     }
 
-    /// The table that lies in `range`, with entries of `entry` bytes, in large reads.
+    /// Makes a pass over the table in `range`, with entries of `entry` bytes, in large reads.
     pub(in crate::symbol) fn pass(&self, range: FileRange, entry: usize, what: &'static str) -> TablePass<'_> {
         let entry = entry.max(1);
-        // What is left of an entry at the end is none.
+        // An incomplete entry at the end is skipped.
         let rest = range.at_most(range.size - range.size % entry as u64);
         TablePass { file: self, rest, most: (CHUNK / entry * entry) as u64, bytes: Vec::new(), what }
     }
 
-    /// The string `at` bytes into the table of strings; `None` if it is empty, too long, or not in the table.
+    /// Returns the string at offset `at` in the table of strings; `None` if it is empty, too long, or not in the table.
     pub(in crate::symbol) fn string(&self, table: FileRange, at: u32) -> Option<Vec<u8>> {
         let room = table.size.checked_sub(u64::from(at))?;
         let offset = table.offset.checked_add(u64::from(at))?;
@@ -165,19 +165,19 @@ impl BoundedFile {
     }
 }
 
-/// A table that is read part by part.
+/// Reads a table part by part.
 pub(in crate::symbol) struct TablePass<'a> {
     file: &'a BoundedFile,
     rest: FileRange,
-    /// Bytes of a part.
+    /// The most bytes of a part.
     most: u64,
-    /// One buffer for all parts: fresh memory would take longer than what is read into it.
+    /// The buffer for all parts: allocating new memory would last longer than reading into it.
     bytes: Vec<u8>,
     what: &'static str,
 }
 
 impl TablePass<'_> {
-    /// The next part: whole entries.
+    /// Returns the next part, which consists of whole entries.
     pub(in crate::symbol) fn next(&mut self, budget: &mut Budget) -> Result<Option<&[u8]>, NoSymbols> {
         if self.rest.size == 0 {
             return Ok(None);
@@ -199,39 +199,39 @@ impl TablePass<'_> {
     }
 }
 
-/// The parts of a file that were read.
+/// Keeps the parts of a file that `object` reads.
 pub(in crate::symbol) struct Reader<'a> {
     file: &'a BoundedFile,
     start: &'a [u8],
     budget: RefCell<Budget>,
     parts: FrozenVec<Vec<u8>>,
-    /// Why the first read that failed did: `object` does not pass it on.
+    /// The reason of the first failed read, which `object` does not return.
     fault: OnceCell<NoSymbols>,
 }
 
 impl<'a> Reader<'a> {
-    /// Nothing is allocated beyond the bytes of the budget. `start` has the first bytes of the file.
+    /// Makes a reader that allocates at most the bytes of the budget. `start` has the first bytes of the file.
     pub(in crate::symbol) fn new(file: &'a BoundedFile, start: &'a [u8], budget: Budget) -> Reader<'a> {
         Reader { file, start, budget: RefCell::new(budget), parts: FrozenVec::new(), fault: OnceCell::new() }
     }
 
-    /// For reading `what`, of which there may be `too_much`.
+    /// Makes a view for reading `what`. `too_much` is the error if there is too much of it.
     pub(in crate::symbol) fn part(&'a self, what: &'static str, too_much: &'static str) -> LabelledPart<'a> {
         LabelledPart { reader: self, what, too_much }
     }
 
-    /// Whether all that `object` asked for was read within the budget: it may do without what it did not get.
+    /// Returns whether the budget allowed all reads of `object`, which may ignore a failed one.
     pub(in crate::symbol) fn check(&self) -> Result<(), OutOfBudget> {
         self.budget.borrow().check()
     }
 
-    /// Why `object` could not decode: because a read failed, or because the file is damaged in this way.
+    /// Returns why `object` could not decode: a read failed, or the file is damaged in this way.
     pub(in crate::symbol) fn fault(&self, damage: &'static str) -> NoSymbols {
         self.fault.get().cloned().unwrap_or(NoSymbols::Damaged(damage))
     }
 }
 
-/// What is read, and what it is called where it cannot be.
+/// A view on a file, with the name of what is read in errors.
 #[derive(Clone, Copy)]
 pub(in crate::symbol) struct LabelledPart<'a> {
     reader: &'a Reader<'a>,

@@ -1,11 +1,12 @@
-//! The headers of an ELF file: load segments, sections, the build-id, and where its symbol tables lie. Both widths,
+//! The headers of an ELF file: load segments, sections, the build-id, and the places of its symbol tables. Both widths,
 //! both byte orders.
 //!
-//! Every count and offset in the file may be a lie. Each is checked against the file's length and a limit before it is
+//! Every count and offset in the file may be false. Each is checked against the file's length and a limit before it is
 //! used.
 //!
-//! Files without section headers have their symbols by the dynamic segment, which the dynamic linker uses. It gives addresses, not offsets, and no count of symbols. The count follows from the hash table, which
-//! reaches every symbol that can be found by name.
+//! For files without section headers, the dynamic segment has the place of the symbols, as for the dynamic linker. It
+//! has addresses, not offsets, and no count of symbols. The count follows from the hash table, which contains every
+//! symbol that can be found by name.
 
 use super::file::{BoundedFile, FileRange, LabelledPart, Reader};
 use crate::budget::Budget;
@@ -14,27 +15,27 @@ use object::read::elf::{Dyn, FileHeader, GnuHashTable, ProgramHeader, SectionHea
 use object::{Endianness, ReadRef, elf, pod};
 use std::collections::HashMap;
 
-/// A file with more load segments is taken for damaged: linkers write between two and about ten.
+/// The most load segments of a file. More are damage: linkers write between two and about ten.
 const MOST_SEGMENTS: usize = 64;
-/// More bytes of headers, notes and dynamic entries are not read: 100,000 sections have 6 MB of headers.
+/// The most bytes of headers, notes and dynamic entries that are read: 100,000 sections have 6 MB of headers.
 const MOST_BYTES: u64 = 32 << 20;
-/// No more bytes of section names than this are read.
+/// The most bytes of section names that are read.
 const MOST_SECTION_NAMES: u64 = 1 << 20;
 
 /// The first bytes of a file, which are read at once: linkers put program headers and notes there.
 const START: usize = 4 << 10;
 
-/// Bytes up to the type of the file.
+/// The length of the header up to the type of the file, in bytes.
 pub(in crate::symbol) const PROGRAM_HEADER: usize = 18;
 
-/// Whether a file that begins so is an ELF program or library.
+/// Returns whether a file that begins with `header` is an ELF program or library.
 pub(in crate::symbol) fn is_program_header(header: &[u8; PROGRAM_HEADER]) -> bool {
     let kind = [header[16], header[17]];
     let kind = if header[5] == 2 { u16::from_be_bytes(kind) } else { u16::from_le_bytes(kind) };
     header.starts_with(b"\x7fELF") && matches!(kind, 2 | 3)
 }
 
-/// What the headers say.
+/// The decoded headers.
 pub(in crate::symbol) struct Elf {
     pub(in crate::symbol) is_64: bool,
     pub(in crate::symbol) endian: Endianness,
@@ -43,11 +44,11 @@ pub(in crate::symbol) struct Elf {
     pub(in crate::symbol) sections: Vec<Section>,
     layout: Vec<AddressedSection>,
     section_names: Vec<u8>,
-    /// The identity of the build, which the linker wrote.
+    /// The build-id, which the linker wrote.
     pub(in crate::symbol) build_id: Option<Vec<u8>>,
     /// `.gnu.version_d`: the version names of symbols that the file defines.
     pub(in crate::symbol) versions_defined: Option<VersionTable>,
-    /// `.gnu.version_r`: the version names of symbols that it needs from others.
+    /// `.gnu.version_r`: the version names of symbols that the file needs from others.
     pub(in crate::symbol) versions_needed: Option<VersionTable>,
     /// `.symtab` first, then `.dynsym`.
     pub(in crate::symbol) tables: Vec<SymbolTable>,
@@ -69,20 +70,20 @@ impl Elf {
         }
     }
 
-    /// The section of the running program that holds a file address, by number.
+    /// Returns the number of the section in memory that contains a file address.
     pub(in crate::symbol) fn section_at(&self, address: u64) -> Option<u32> {
         let after = self.layout.partition_point(|one| one.start <= address);
         let placed = self.layout.get(after.checked_sub(1)?)?;
         (address < placed.end).then_some(placed.number)
     }
 
-    /// Where sections of the running program begin and end.
+    /// Returns where sections in memory begin and end.
     pub(in crate::symbol) fn section_bounds(&self) -> impl Iterator<Item = u64> {
         self.layout.iter().flat_map(|one| [one.start, one.end])
     }
 
-    /// Whether an address lies after the bytes that its load segment has in the file: its memory starts as zeros, as in
-    /// `.bss`.
+    /// Returns whether an address is after the bytes that its load segment has in the file, as in `.bss`: its memory
+    /// starts as zeros.
     pub(in crate::symbol) fn is_zeroed(&self, address: u64) -> bool {
         self.segments.iter().any(|one| {
             let into = address.checked_sub(one.address);
@@ -90,24 +91,24 @@ impl Elf {
         })
     }
 
-    /// The name of a section.
+    /// Returns the name of a section, by number.
     pub(in crate::symbol) fn section_name(&self, number: u32) -> Option<&[u8]> {
         let section = self.sections.get(usize::try_from(number).ok()?)?;
         self.name_of(section).filter(|name| !name.is_empty())
     }
 
-    /// Where the bytes at a file address lie in the file; `None` if no load segment has them.
+    /// Returns the place in the file of the bytes at a file address; `None` if no load segment has them.
     pub(in crate::symbol) fn in_file(&self, address: u64, size: u64) -> Option<FileRange> {
         Some(FileRange { offset: offset_of(&self.segments, address)?, size })
     }
 
-    /// Whether a section, by number, holds code.
+    /// Returns whether a section, by number, contains code.
     pub(in crate::symbol) fn is_code(&self, number: u32) -> bool {
         let section = usize::try_from(number).ok().and_then(|number| self.sections.get(number));
         section.is_some_and(|section| section.flags.contains(elf::SHF_EXECINSTR))
     }
 
-    /// The first section of that name.
+    /// Returns the first section with this name.
     pub(in crate::symbol) fn section_called(&self, name: &[u8]) -> Option<&Section> {
         let mut sections = self.sections.iter();
         sections.find(|section| {
@@ -116,18 +117,18 @@ impl Elf {
         })
     }
 
-    /// The name of a section.
+    /// Returns the name of a section.
     pub(in crate::symbol) fn name_of(&self, section: &Section) -> Option<&[u8]> {
         let rest = self.section_names.get(usize::try_from(section.name).ok()?..)?;
         rest.get(..memchr::memchr(0, rest)?)
     }
 
-    /// Whether it has `.symtab`, which `strip` removes first.
+    /// Returns whether the file has `.symtab`, which `strip` removes first.
     pub(in crate::symbol) fn has_full_table(&self) -> bool {
         self.tables.iter().any(|table| table.is_full)
     }
 
-    /// Whether `table` lists local symbols too: `strip -x` leaves only the names of source files.
+    /// Returns whether `table` lists local symbols too: `strip -x` leaves only the names of source files.
     pub(in crate::symbol) fn lists_locals(&self, file: &BoundedFile, table: &SymbolTable) -> bool {
         /// Linkers write the local symbols of a source file after its name.
         const ENOUGH: u32 = 256;
@@ -144,17 +145,18 @@ impl Elf {
         first != SOURCE_FILE || kinds.any(|kind| kind != SOURCE_FILE)
     }
 
-    /// Bytes in an address.
+    /// Returns the size of an address in bytes.
     pub(in crate::symbol) fn pointer_bytes(&self) -> u64 {
         if self.is_64 { 8 } else { 4 }
     }
 
-    /// Bytes in an entry of a symbol table.
+    /// Returns the size of an entry in a symbol table, in bytes.
     pub(in crate::symbol) fn symbol_bytes(&self) -> u64 {
         if self.is_64 { size_of::<elf::Sym64<Endianness>>() as u64 } else { size_of::<elf::Sym32<Endianness>>() as u64 }
     }
 
-    /// Whether `$x`, `$d` and the like are marks of this machine's assemblers between code and data, not names.
+    /// Returns whether `$x`, `$d` and the like are marks of this machine's assemblers between code and data, and not
+    /// names.
     pub(in crate::symbol) fn has_mapping_symbols(&self) -> bool {
         matches!(self.machine, elf::EM_ARM | elf::EM_AARCH64 | elf::EM_RISCV | elf::EM_CSKY)
     }
@@ -175,7 +177,7 @@ fn parse<H: FileHeader<Endian = Endianness>>(
     let read = reader.part("program headers", "too many program headers");
     let programs = header.program_headers(endian, read);
     let programs = programs.map_err(|_| reader.fault("unusual size of program headers"))?;
-    // Each is passed over a few times.
+    // Each header is visited a few times.
     budget.spend((headers.len() + programs.len()) as u64)?;
     let loaded = programs.iter().filter(|one| one.p_type(endian) == elf::PT_LOAD);
     let segments: Vec<Segment> = loaded.map(|one| Segment::of(one, endian)).collect();
@@ -198,7 +200,7 @@ fn parse<H: FileHeader<Endian = Endianness>>(
         layout = AddressedSection::of_segments(&segments);
     }
     let build_id = build_id::<H>(endian, headers, programs, reader.part("notes", "too many notes"));
-    // Most of the file is read only if it is there: what the budget did not allow must not count as missing.
+    // Most parts of the file are optional: a read that the budget refused must not count as a missing part.
     reader.check()?;
     budget.check()?;
     Ok(Elf {
@@ -216,12 +218,12 @@ fn parse<H: FileHeader<Endian = Endianness>>(
     })
 }
 
-/// More sections or segments of notes are not read.
+/// The most sections or segments of notes that are read.
 const MOST_NOTES: usize = 64;
-/// A longer number is no build-id: linkers write 8 to 32 bytes.
+/// The longest build-id in bytes: linkers write 8 to 32.
 const LONGEST: usize = 64;
 
-/// The build-id of a file, if it has one.
+/// Returns the build-id of a file, if it has one.
 pub(super) fn build_id<H: FileHeader<Endian = Endianness>>(
     endian: Endianness,
     sections: &[H::SectionHeader],
@@ -243,12 +245,12 @@ pub(super) fn build_id<H: FileHeader<Endian = Endianness>>(
     is_build_id.map(|note| note.desc().to_vec())
 }
 
-/// Its digits, as `file` and gdb write them.
+/// Formats a build-id in hexadecimal digits, as `file` and gdb write it.
 pub(in crate::symbol) fn build_id_digits(id: &[u8]) -> String {
     id.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Larger symbol tables are not read (16 million symbols).
+/// The most bytes of a symbol table that is read (16 million symbols).
 const LARGEST_TABLE: u64 = 384 << 20;
 
 /// `STT_SECTION` and `STT_FILE`
@@ -270,7 +272,7 @@ pub(in crate::symbol) struct Section {
 }
 
 impl Section {
-    /// What its header says.
+    /// Decodes a section header.
     pub(in crate::symbol) fn of<S: SectionHeader<Endian = Endianness>>(header: &S, endian: Endianness) -> Self {
         Section {
             name: header.sh_name(endian),
@@ -285,17 +287,17 @@ impl Section {
         }
     }
 
-    /// Its bytes in the file, if it has any.
+    /// Returns the place of its bytes in the file, which may be none.
     pub(in crate::symbol) fn in_file(&self) -> FileRange {
         FileRange { offset: self.offset, size: self.size }
     }
 
-    /// Whether it is part of the running program.
+    /// Returns whether the section is in the memory of the running program.
     pub(in crate::symbol) fn is_loaded(&self) -> bool {
         self.flags.contains(elf::SHF_ALLOC)
     }
 
-    /// Whether the file has bytes for it.
+    /// Returns whether the file has bytes for the section.
     pub(in crate::symbol) fn has_bytes(&self) -> bool {
         self.kind != elf::SHT_NOBITS && self.size > 0
     }
@@ -313,7 +315,7 @@ pub(in crate::symbol) struct Segment {
 }
 
 impl Segment {
-    /// What its header says.
+    /// Decodes a program header.
     pub(in crate::symbol) fn of<P: ProgramHeader<Endian = Endianness>>(header: &P, endian: Endianness) -> Self {
         Segment {
             offset: header.p_offset(endian).into(),
@@ -331,9 +333,9 @@ impl Segment {
 pub(in crate::symbol) struct SymbolTable {
     pub(in crate::symbol) symbols: FileRange,
     pub(in crate::symbol) strings: FileRange,
-    /// `.symtab`, which knows static functions too; otherwise `.dynsym`.
+    /// Whether this is `.symtab`, which includes static functions; otherwise `.dynsym`.
     pub(in crate::symbol) is_full: bool,
-    /// How many symbols, the first ones, are local.
+    /// The number of local symbols, which are the first ones.
     locals: u32,
     /// Offset of `.gnu.version`, one 16-bit word for each symbol; only `.dynsym` has it.
     pub(in crate::symbol) versions: Option<u64>,
@@ -346,7 +348,7 @@ pub(in crate::symbol) struct VersionTable {
     pub(in crate::symbol) strings: FileRange,
 }
 
-/// A section that has addresses in the running program.
+/// A section with addresses in the running program.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::symbol) struct AddressedSection {
     pub(in crate::symbol) start: u64,
@@ -355,8 +357,8 @@ pub(in crate::symbol) struct AddressedSection {
 }
 
 impl AddressedSection {
-    /// The load segments, for a file without section headers: a symbol without a size reaches no further than its
-    /// segment.
+    /// Makes sections of the load segments, for a file without section headers: a symbol without a size extends at most
+    /// to the end of its segment.
     fn of_segments(segments: &[Segment]) -> Vec<AddressedSection> {
         let placed = (0..).zip(segments).map(|(number, segment)| AddressedSection {
             start: segment.address,
@@ -367,13 +369,13 @@ impl AddressedSection {
     }
 }
 
-/// The sections that have addresses, in order. In an intact file they do not overlap; of those that do the first is
-/// kept.
+/// Returns the sections with addresses, in order. In an intact file they do not overlap; of overlapping ones the first
+/// is kept.
 pub(in crate::symbol) fn layout(sections: &[Section]) -> Vec<AddressedSection> {
     let placed = (0..)
         .zip(sections)
         .filter(|(_, section)| {
-            // .tbss takes no addresses: it is laid over what follows it.
+            // .tbss has no memory of the program: its addresses are those of the section after it.
             let thread_local = section.flags.contains(elf::SHF_TLS);
             section.is_loaded() && section.size > 0 && !(thread_local && section.kind == elf::SHT_NOBITS)
         })
@@ -385,7 +387,7 @@ pub(in crate::symbol) fn layout(sections: &[Section]) -> Vec<AddressedSection> {
     apart(placed.collect())
 }
 
-/// In order, and without what overlaps.
+/// Sorts sections, and removes those that overlap an earlier one.
 fn apart(mut placed: Vec<AddressedSection>) -> Vec<AddressedSection> {
     placed.sort_by_cached_key(|one| one.start);
     let mut end = 0;
@@ -397,14 +399,14 @@ fn apart(mut placed: Vec<AddressedSection>) -> Vec<AddressedSection> {
     placed
 }
 
-/// The first table of version names of a kind.
+/// Returns the first table of version names of a kind.
 fn version_table(sections: &[Section], wanted: elf::SectionType) -> Option<VersionTable> {
     let table = sections.iter().find(|section| section.kind == wanted)?;
     let strings = sections.get(usize::try_from(table.link).ok()?)?;
     Some(VersionTable { entries: table.in_file(), strings: strings.in_file() })
 }
 
-/// The symbol tables, `.symtab` first: it knows more.
+/// Finds the symbol tables, `.symtab` first, which has more symbols.
 pub(in crate::symbol) fn tables(file: &BoundedFile, sections: &[Section]) -> Result<Vec<SymbolTable>, NoSymbols> {
     let mut tables = Vec::new();
     for wanted in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
@@ -439,14 +441,14 @@ pub(in crate::symbol) fn tables(file: &BoundedFile, sections: &[Section]) -> Res
     Ok(tables)
 }
 
-/// More entries than this are not read: linkers write some dozens.
+/// The most entries that are read: linkers write some dozens.
 const MOST_ENTRIES: usize = 4096;
-/// Bytes of a hash table that are read at first, and at most.
+/// The bytes of a hash table that are read at first, and at most.
 const SMALLEST_HASH: u64 = 64 << 10;
 const LARGEST_HASH: u64 = 64 << 20;
 
-/// The symbol table that the entries of a dynamic segment name; `None` if they name none, or one that is not in the
-/// file.
+/// Returns the symbol table to which the entries of a dynamic segment refer; `None` if they refer to none, or to one
+/// that is not in the file.
 fn table_of_dynamic<H: FileHeader<Endian = Endianness>>(
     file: &BoundedFile,
     endian: Endianness,
@@ -468,14 +470,15 @@ fn table_of_dynamic<H: FileHeader<Endian = Endianness>>(
     is_sound.then(|| SymbolTable { symbols, strings, is_full: false, locals: 0, versions: place(elf::DT_VERSYM) })
 }
 
-/// The number of symbols: each has a link in the chains.
+/// Returns the number of symbols: each has a link in the chains.
 fn count_by_hash(endian: Endianness, offset: u64, read: LabelledPart<'_>) -> Option<u32> {
     let header = read.read_at::<elf::HashHeader<Endianness>>(offset).ok()?;
     Some(header.chain_count.get(endian))
 }
 
-/// The number of symbols: one more than the last symbol of the last chain. The size of the table is not recorded, so
-/// more of it is read until that chain ends. Without chains there are only the symbols before the table's first.
+/// Returns the number of symbols: one more than the last symbol of the last chain. The size of the table is not
+/// recorded, so more of it is read until that chain ends. Without chains there are only the symbols before the table's
+/// first.
 fn count_by_gnu_hash<H: FileHeader<Endian = Endianness>>(
     file: &BoundedFile,
     endian: Endianness,
@@ -495,7 +498,7 @@ fn count_by_gnu_hash<H: FileHeader<Endian = Endianness>>(
     }
 }
 
-/// The file offset of an address.
+/// Returns the file offset of an address.
 fn offset_of(segments: &[Segment], address: u64) -> Option<u64> {
     segments.iter().find_map(|one| {
         let into = address.checked_sub(one.address)?;

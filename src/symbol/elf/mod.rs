@@ -1,6 +1,7 @@
 //! One ELF file, read by offset within bounds. Both widths, both byte orders.
 //!
-//! This folder knows no process. The modules above decide where a file is loaded, and which other files describe it.
+//! This module is independent of processes. The modules above decide where a file is loaded, and which other files
+//! describe it.
 //!
 //! ```text
 //! contents  a file with its headers read; the bytes of its sections, decompressed; what its relocations fill

@@ -1,4 +1,4 @@
-//! The queries about lines, and the names of source files for completion.
+//! Queries of lines, and the names of source files for completion.
 
 use super::table::{AddressLine, CachedLines, DebugInfoCache, LineInfo, LineQuery};
 use super::{Frame, NoLines, table};
@@ -12,61 +12,61 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// More places of one line are not listed: a program may map a library any number of times.
+/// The most places of one line: a program may map a library any number of times.
 const MOST_PLACES: usize = 1 << 18;
 
-/// A query that takes longer is given up, with a reason.
+/// The longest query. A longer one is given up, with a reason.
 const LONGEST: Duration = Duration::from_secs(20);
 
-/// What debug information says about an address.
+/// The debug information about an address.
 #[derive(Clone, Debug)]
 pub struct LineAt {
-    /// The module it belongs to, by its whole name in `maps`.
+    /// The module of the address, by its whole name in `maps`.
     pub module: Option<Name>,
     /// The start and end of the line's code, as the row of the line table has them.
     pub row: Option<(VirtualAddress, VirtualAddress)>,
-    /// The function, and those it was inlined into, the innermost first; empty where nothing is known.
+    /// The function, and the callers into which it was inlined, the innermost first; empty if unknown.
     pub frames: Vec<Frame>,
-    /// Why something is unknown.
+    /// Why a part is unknown.
     pub missing: Option<NoLines>,
 }
 
-/// A stretch of code that a line was compiled to.
+/// A run of code that was compiled from a line.
 #[derive(Clone, Debug)]
 pub struct LinePlace {
-    /// Its first address.
+    /// The first address.
     pub start: VirtualAddress,
-    /// The address after it: `start`, if the line begins there but has no code of its own.
+    /// The address after the last: `start`, if the line begins there but has no code.
     pub end: VirtualAddress,
-    /// Whether it is the first statement of the line in its function, or in this copy of an inlined one, where a
+    /// Whether it is the first statement of the line in its function, or in this copy of an inlined function, where a
     /// debugger stops; or the first code, if the line has no statement there.
     pub is_first: bool,
     /// The functions there, if they were requested.
     pub known: Option<LineAt>,
 }
 
-/// Where a line of the source has code.
+/// The code of a source line.
 #[derive(Clone, Debug, Default)]
 pub struct LineSearch {
-    /// The line that has code: the requested one, or the next one with code.
+    /// The line with code: the requested one, or the next one that has code.
     pub line: Option<u64>,
-    /// All of it, in order.
+    /// The places of the line's code, in order.
     pub places: Vec<LinePlace>,
     /// Whether any module was compiled from such a file.
     pub has_file: bool,
-    /// Modules whose debug information could not be searched, and why.
+    /// Modules whose debug information could not be searched, with the reasons.
     pub unsearched: Vec<(Name, NoLines)>,
 }
 
 impl LineAt {
-    /// Nothing is known, for this reason.
+    /// Makes the answer that nothing is known, for this reason.
     fn unknown(module: Option<&Module>, why: NoLines) -> LineAt {
         LineAt { module: module.map(|module| module.name.clone()), row: None, frames: Vec::new(), missing: Some(why) }
     }
 }
 
 impl LineSearch {
-    /// Where the line begins: once for each function, and for each copy of an inlined one.
+    /// Returns where the line begins: once for each function, and for each copy of an inlined one.
     pub fn firsts(&self) -> Vec<VirtualAddress> {
         let firsts = self.places.iter().filter(|place| place.is_first);
         let mut firsts: Vec<VirtualAddress> = firsts.map(|place| place.start).collect();
@@ -76,10 +76,10 @@ impl LineSearch {
 }
 
 impl TargetSymbols<'_> {
-    /// The line that `address` was compiled from, and the functions around it.
+    /// Returns the line from which the code at `address` was compiled, and the functions around it.
     ///
     /// # Errors
-    /// Ctrl-C.
+    /// Fails on Ctrl-C.
     pub fn line_at(&self, address: VirtualAddress) -> Result<LineAt, OutOfBudget> {
         let Some((module, loaded, copy)) = self.copy_at(address) else {
             let module = self.module_at(address);
@@ -105,11 +105,11 @@ impl TargetSymbols<'_> {
         }
     }
 
-    /// Where line `line` of `file` (its whole path or the end of it) has code, in any program or library; with the
-    /// functions around the first `with_frames` places.
+    /// Finds the code of line `line` of `file` (its whole path or the end of it) in all programs and libraries, with
+    /// the functions around the first `with_frames` places.
     ///
     /// # Errors
-    /// Ctrl-C.
+    /// Fails on Ctrl-C.
     pub fn find_line(&self, file: &str, line: u64, with_frames: usize) -> Result<LineSearch, OutOfBudget> {
         let mut search = LineSearch::default();
         let mut frames_left = with_frames;
@@ -162,19 +162,19 @@ impl TargetSymbols<'_> {
                 }
             }
         }
-        // Units may share code. Of two rows for one place the fuller one stays.
+        // Units may share code. Of two rows for one place, the one with more facts is kept.
         let order = |place: &LinePlace| (place.start, place.end, !place.is_first, place.known.is_none());
         search.places.sort_by_cached_key(order);
         search.places.dedup_by_key(|place| (place.start, place.end));
         Ok(search)
     }
 
-    /// What a query may cost: debug information is not trusted.
+    /// Returns the budget of a query, which is limited because debug information is not trusted.
     pub(super) fn budget(&self) -> Budget {
         self.symbols.budget().within(LONGEST)
     }
 
-    /// The debug information of a module, for one query.
+    /// Returns the debug information of a module, for one query.
     fn lines_of<'l>(
         &'l self,
         loaded: &'l ModuleSymbols,
@@ -185,7 +185,7 @@ impl TargetSymbols<'_> {
         let read = |budget: &mut Budget| table::read(&loaded.sources, &module.name, budget);
         let mut known = lines.get(budget, read);
         if matches!(known, Err(NoLines::NoFile(NoSymbols::OutOfMemory))) {
-            // That of other modules makes room.
+            // That of other modules is dropped to make room.
             cache.clear();
             known = lines.get(budget, read);
         }
@@ -193,7 +193,7 @@ impl TargetSymbols<'_> {
     }
 }
 
-/// The debug information of a module during a query, which may read more of it. Then it is the last used.
+/// The debug information of a module during a query, which may read more of it. At the end it becomes the last used.
 struct QueriedLines<'l> {
     known: Arc<LineInfo>,
     lines: &'l CachedLines,
@@ -214,7 +214,7 @@ impl Drop for QueriedLines<'_> {
     }
 }
 
-/// The symbol that an address certainly lies in: one without a size may end before it.
+/// Returns the symbol that certainly contains an address: one without a size may end before it.
 fn symbol_around(loaded: &ModuleSymbols, address: u64) -> Option<Name> {
     let (symbol, name) = loaded.symbol_at(address)?;
     (symbol.size > 0).then_some(name)
@@ -230,22 +230,22 @@ fn line_at(module: &Module, copy: &LoadedCopy, found: AddressLine) -> LineAt {
     }
 }
 
-/// The programs and libraries whose source files are offered.
+/// The programs and libraries whose source files are offered for completion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SourcesOf {
     /// Programs and libraries whose debug information was read before.
     Known,
-    /// These and the program itself, whose debug information is read if there is time.
+    /// These and the executable, whose debug information is read if there is time.
     KnownAndProgram,
 }
 
 impl TargetSymbols<'_> {
-    /// The ends of source files' paths that begin with `begun`, in order, as they are displayed and typed: at most
-    /// `limit` of them, and as many as are found in `time`.
+    /// Returns the ends of source files' paths that begin with `begun`, in order, as they are displayed and typed: at
+    /// most `limit`, and as many as are found in `time`.
     pub fn source_files(&self, begun: &str, of: SourcesOf, limit: usize, time: Duration) -> BTreeSet<String> {
         let mut budget = self.budget().within(time);
         let mut names = BTreeSet::new();
-        // A program lies below its libraries.
+        // A program is mapped below its libraries.
         for (number, (module, loaded)) in self.programs().enumerate() {
             if names.len() >= limit || budget.look().is_err() {
                 break;

@@ -1,5 +1,4 @@
-//! The functions at a place, each with its name and the place in it. A name is found by following an entry's
-//! references.
+//! The functions at a place, with names and positions. References between entries lead to a name.
 
 use super::path::{self, text};
 use super::rows::InstructionRow;
@@ -13,18 +12,18 @@ use crate::symbol::demangle::may_be_mangled;
 use crate::symbol::reason::or_fault;
 use gimli::{AttributeValue, Dwarf, Unit, UnitOffset};
 
-/// The unit that describes the functions of a unit: itself, unless its debug information is split.
+/// The unit that describes the functions of a unit: the same one, unless its debug information is split.
 #[derive(Clone, Copy)]
 pub(super) struct DescribingUnit<'s, 'a> {
     pub(super) dwarf: &'s Dwarf<SectionReader<'a>>,
     pub(super) unit: &'s Unit<SectionReader<'a>>,
-    /// The units of its file.
+    /// The units of the file with this unit.
     pub(super) units: &'s Units,
     /// The units of the file that several modules share, or why it is not read.
     pub(super) shared: Result<&'s Units, &'s NoLines>,
 }
 
-/// A unit with a line table, and where its functions are described.
+/// A unit with a line table, and the unit that describes its functions.
 pub(super) struct UnitWithLines<'s, 'a> {
     pub(super) dwarf: &'s Dwarf<SectionReader<'a>>,
     pub(super) unit: &'s Unit<SectionReader<'a>>,
@@ -32,8 +31,8 @@ pub(super) struct UnitWithLines<'s, 'a> {
 }
 
 impl UnitWithLines<'_, '_> {
-    /// The frames at `row` in the functions of `chain` (the outermost first) and in `symbol`, the innermost first. Why
-    /// some are unknown is kept in `missing`.
+    /// Returns the frames at `row` in the functions of `chain` (the outermost first) and in `symbol`, the innermost
+    /// first. `missing` gets the reason if some are unknown.
     pub(super) fn frames(
         &self,
         row: &InstructionRow,
@@ -52,11 +51,11 @@ impl UnitWithLines<'_, '_> {
         for scope in chain.iter().rev() {
             let called = of_function(self.describing, scope.entry, budget);
             let called = or_fault(called, missing)?.flatten();
-            // An inlined function has no symbol of its own.
+            // An inlined function has no symbol.
             let symbol = symbol.filter(|_| scope.call.is_none());
             let (function, is_named_by_symbol) = match (called, symbol) {
                 (Some(FunctionName::Linked(name)), _) => (Some(name), false),
-                // A name such as `operator()` lacks its class; the symbol has it.
+                // A name such as `operator()` lacks its class, which the symbol has.
                 (Some(FunctionName::Plain(_)), Some(symbol)) if may_be_mangled(symbol.as_bytes()) => {
                     (Some(symbol.clone()), false)
                 }
@@ -81,20 +80,20 @@ impl UnitWithLines<'_, '_> {
     }
 }
 
-/// A longer chain of references is not followed.
+/// The longest chain of references that is followed.
 const MOST_HOPS: usize = 16;
-/// Longer names are not shown.
+/// The longest name that is shown, in bytes.
 const LONGEST: usize = 64 * 1024;
 
-/// The name of a function, of two kinds.
+/// The name of a function, by its origin.
 pub(super) enum FunctionName {
     /// The linkage name.
     Linked(Name),
-    /// The name in the source, without its class or namespace: there is no linkage name.
+    /// The name in the source, without class or namespace, because there is no linkage name.
     Plain(Name),
 }
 
-/// The name of a function.
+/// Finds the name of a function.
 pub(super) fn of_function(
     describing: DescribingUnit<'_, '_>,
     entry: UnitOffset,

@@ -1,4 +1,4 @@
-//! All functions that debug information describes, for files that have lost their symbol table.
+//! All functions that debug information describes, for files whose symbol table was stripped.
 
 use super::NoLines;
 use super::frames::{DescribingUnit, FunctionName, of_function};
@@ -11,25 +11,25 @@ use crate::symbol::elf::ElfFile;
 use crate::symbol::reason::or_fault;
 use gimli::{AttributeValue, UnitOffset};
 
-/// More functions of one file are left out.
+/// The most functions of one file.
 const MOST_FUNCTIONS: usize = 1 << 19;
-/// The most bytes of their names.
+/// The most bytes of all their names.
 const MOST_TEXT: usize = 128 << 20;
 
 /// A function with code.
 pub(in crate::symbol) struct DescribedFunction {
-    /// The linkage name, or that in the source if there is none.
+    /// The linkage name, or the name in the source if there is none.
     pub(in crate::symbol) name: Name,
-    /// File address of its first byte.
+    /// The file address of the first byte.
     pub(in crate::symbol) address: u64,
-    /// Bytes of its first part: the compiler may have moved unlikely code elsewhere.
+    /// The size of the first part in bytes: the compiler may have moved unlikely code elsewhere.
     pub(in crate::symbol) size: u64,
     /// Whether other files may call it.
     pub(in crate::symbol) is_external: bool,
 }
 
-/// The functions in the debug information of `source`, without those of units that are described in files of their own.
-/// Damaged units are passed over.
+/// Returns the functions in the debug information of `source`, without those of units that are described in separate
+/// files. Damaged units are skipped.
 pub(in crate::symbol) fn described_functions(
     source: &ElfFile,
     budget: &mut Budget,
@@ -46,7 +46,7 @@ pub(in crate::symbol) fn described_functions(
         let Some(unit) = or_fault(opener.open_at(&dwarf, offset), &mut fault)? else {
             continue;
         };
-        // What several modules share (dwz) are seldom functions with code.
+        // The file that several modules share (dwz) seldom describes functions with code.
         let shared = Err(&NoLines::NotNamed);
         let describing = DescribingUnit { dwarf: &dwarf, unit: &unit, units: &units, shared };
         let entries = or_fault(entries_with_code(describing, budget), &mut fault)?.unwrap_or_default();
@@ -64,10 +64,10 @@ pub(in crate::symbol) fn described_functions(
     Ok(found)
 }
 
-/// An entry, its first range, and whether it is external.
+/// An entry, its first range, and whether the function is external.
 type EntryWithCode = (UnitOffset, (u64, u64), bool);
 
-/// The functions with code in a unit. Entries up to the first that is damaged count.
+/// Returns the functions with code in a unit, up to the first damaged entry.
 fn entries_with_code(describing: DescribingUnit<'_, '_>, budget: &mut Budget) -> Result<Vec<EntryWithCode>, NoLines> {
     let DescribingUnit { dwarf, unit, .. } = describing;
     let mut with_code = Vec::new();

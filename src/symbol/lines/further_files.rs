@@ -1,8 +1,8 @@
-//! Debug information in further files, which may be installed while pmdb runs.
+//! Debug information in additional files, which may be installed while pmdb runs.
 //!
-//! - Shared (`dwz -m`): several modules have one file, mostly with names of inlined functions. Debian's and Fedora's
-//!   debug packages have such files.
-//! - Split: the program has only the line table of a unit. The description of its functions is in a file of its own
+//! - Shared (`dwz -m`): several modules have one common file, mostly with names of inlined functions. Debug packages of
+//!   Debian and Fedora have such files.
+//! - Split: the program has only the line table of a unit. The description of its functions is in a separate file
 //!   (`.dwo`), or in a package for all units (`.dwp`).
 
 use super::sections::{PackageSections, SectionReader, Sections};
@@ -18,7 +18,7 @@ use gimli::{Dwarf, DwoId, SectionId, Unit};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// A value that each query searches for until it is found; then it is kept.
+/// A value that each query searches until it is found; then it is kept.
 pub(super) struct UntilFound<T>(OnceLock<T>);
 
 impl<T> Default for UntilFound<T> {
@@ -28,7 +28,7 @@ impl<T> Default for UntilFound<T> {
 }
 
 impl<T> UntilFound<T> {
-    /// The value: known from before, or found by `read`.
+    /// Returns the value: the kept one, or the one that `read` finds.
     pub(super) fn get(&self, read: impl FnOnce() -> Result<Option<T>, NoLines>) -> Result<Option<&T>, NoLines> {
         match self.if_found() {
             None => Ok(read()?.map(|found| self.0.get_or_init(|| found))),
@@ -36,13 +36,13 @@ impl<T> UntilFound<T> {
         }
     }
 
-    /// The value, if it was found before.
+    /// Returns the value, if it was found before.
     pub(super) fn if_found(&self) -> Option<&T> {
         self.0.get()
     }
 }
 
-/// `.gnu_debugaltlink` is a path and a build-id.
+/// The most bytes of `.gnu_debugaltlink`, a path and a build-id.
 const LONGEST_LINK: u64 = 8192;
 
 /// The debug information that several modules share.
@@ -51,23 +51,23 @@ pub(super) struct SharedFile {
     pub(super) units: Units,
 }
 
-/// A file's reference to shared debug information, and that, once it is found.
+/// A file's reference to shared debug information, and the information once it is found.
 pub(super) struct SharedLink {
     link: AltLink,
-    /// The path of the file itself.
+    /// The path of the file with the reference.
     path: Name,
     found: UntilFound<SharedFile>,
 }
 
 impl SharedLink {
-    /// The reference in `source`, whose path is `path`; `None` if it shares nothing.
+    /// Returns the reference in `source`, whose path is `path`; `None` if it shares nothing.
     pub(super) fn of(source: &ElfFile, path: &Name, budget: &mut Budget) -> Result<Option<SharedLink>, NoLines> {
         let link = AltLink::of(source, budget);
         budget.check()?;
         Ok(link.map(|link| SharedLink { link, path: path.clone(), found: UntilFound::default() }))
     }
 
-    /// The shared debug information, read on the first call.
+    /// Returns the shared debug information, read on the first call.
     pub(super) fn get(&self, files: &Modules, room: u64, budget: &mut Budget) -> Result<&SharedFile, NoLines> {
         let shared = self.found.get(|| {
             let file = self.link.find(&self.path, files, budget)?;
@@ -81,7 +81,7 @@ impl SharedLink {
         shared.ok_or_else(|| self.link.no_shared_lines(&self.path, NoPart::NotFound))
     }
 
-    /// Bytes of memory.
+    /// Returns the memory in use, in bytes.
     pub(super) fn size(&self) -> u64 {
         let found = self.found.if_found();
         found.map_or(0, |one| one.sections.size + one.units.size())
@@ -102,8 +102,8 @@ impl AltLink {
         (!path.is_empty() && !id.is_empty()).then(|| AltLink { path: path.to_vec(), build_id: id.0.to_vec() })
     }
 
-    /// Opens the file: at its path relative to `path`, or by its build-id; in the target's root, or else in this
-    /// machine's, as debug files for a program in another root are often installed only there.
+    /// Opens the file at its path relative to `path`, or by its build-id. It is searched in the target's root, then in
+    /// that of pmdb, where debug files for a program in another root are often installed.
     fn find(&self, path: &Name, files: &Modules, budget: &mut Budget) -> Result<ElfFile, NoLines> {
         let places = [self.place(path), files::place_of(&self.build_id)];
         let theirs = places.iter().map(|place| files.at_path(place));
@@ -127,7 +127,7 @@ impl AltLink {
         Err(self.no_shared_lines(path, refusal))
     }
 
-    /// Where it should be: relative paths begin in the folder of `path`.
+    /// Returns the path where the file should be: relative paths begin in the directory of `path`.
     fn place(&self, path: &Name) -> Vec<u8> {
         let folder = memchr::memrchr(b'/', path.as_bytes()).map_or(0, |end| end + 1);
         let folder = path.as_bytes().get(..folder);
@@ -144,7 +144,8 @@ impl AltLink {
 /// The most bytes of `.dwo` files for one module: each has some tens or hundreds of kilobytes.
 const MOST_KEPT: u64 = 64 << 20;
 
-/// The package for the file called `path`, if there is one. A look-up of a unit checks that it belongs to the program.
+/// Returns the package for the file at `path`, if there is one. A look-up of a unit checks that it belongs to the
+/// program.
 pub(super) fn package_of(
     path: &Name,
     files: &Modules,
@@ -165,7 +166,7 @@ pub(super) struct Split<'a> {
 }
 
 impl<'a> Split<'a> {
-    /// The split part of `skeleton`, from a package; `None` if the package lacks it.
+    /// Returns the split part of `skeleton` from a package; `None` if the package lacks it.
     pub(super) fn in_package(
         package: &'a PackageSections,
         dwarf: &Dwarf<SectionReader<'a>>,
@@ -179,7 +180,7 @@ impl<'a> Split<'a> {
         }
     }
 
-    /// The same, from a file of its own; an error if the file lacks it.
+    /// Returns the split part of `skeleton` from a separate file. Fails if the file lacks it.
     pub(super) fn in_object(
         object: &'a DwoFile,
         dwarf: &Dwarf<SectionReader<'a>>,
@@ -216,7 +217,7 @@ impl<'a> Split<'a> {
 /// A file that describes the functions of a unit (`.dwo`).
 pub(super) struct DwoFile {
     path: Name,
-    /// Kept to notice changes.
+    /// The open file, to notice changes.
     file: BoundedFile,
     pub(super) sections: Sections,
 }
@@ -234,12 +235,12 @@ impl DwoFile {
     }
 }
 
-/// A cache of these files, of limited size: the last used at the end.
+/// A cache of such files, limited in size, with the last used at the end.
 #[derive(Default)]
 pub(super) struct DwoCache(Mutex<VecDeque<Arc<DwoFile>>>);
 
 impl DwoCache {
-    /// The file at `path`, if it is cached and unchanged.
+    /// Returns the file at `path`, if it is cached and unchanged.
     pub(super) fn get(&self, path: &Name) -> Option<Arc<DwoFile>> {
         let mut kept = self.lock();
         let number = kept.iter().position(|one| one.path == *path)?;
@@ -251,7 +252,7 @@ impl DwoCache {
         Some(object)
     }
 
-    /// Caches a file that had the wanted unit: a wrong one may be replaced later.
+    /// Caches a file that has the wanted unit. A wrong one is not cached, because it may be replaced later.
     pub(super) fn keep(&self, object: &Arc<DwoFile>) {
         let mut kept = self.lock();
         kept.retain(|one| one.path != object.path);
@@ -264,7 +265,7 @@ impl DwoCache {
         }
     }
 
-    /// Bytes of memory.
+    /// Returns the memory in use, in bytes.
     pub(super) fn size(&self) -> u64 {
         total(&self.lock())
     }
@@ -278,7 +279,7 @@ fn total(kept: &VecDeque<Arc<DwoFile>>) -> u64 {
     kept.iter().map(|one| one.sections.size).sum()
 }
 
-/// The path of the file that describes the functions of a split unit.
+/// Returns the path of the file that describes the functions of a split unit.
 pub(super) fn path_of(dwarf: &Dwarf<SectionReader<'_>>, skeleton: &Unit<SectionReader<'_>>) -> Option<Name> {
     let name = skeleton.dwo_name().ok()??;
     let folder = skeleton.comp_dir.map(|folder| folder.slice().to_vec());

@@ -1,9 +1,8 @@
-//! From an address to its line of the source, with the functions that were inlined there; and from a line to its
-//! addresses. DWARF is read only when a line is needed.
+//! Finds the source line of an address, with the functions that were inlined there; and the addresses of a line. DWARF
+//! is read only when a line is needed.
 //!
-//! Each query is one pass over the entries of one unit. The only index is of the units and their addresses. The files
-//! are not trusted: nothing recurses over their numbers, and a query that takes too long, or is interrupted, is given
-//! up.
+//! Each query is one pass over the entries of one unit. The only index is that of the units and their addresses. The
+//! files are not trusted: nothing recurses over their numbers, and a query that lasts too long is given up.
 //!
 //! ```text
 //! ask        the queries                          table          one file's answers
@@ -35,30 +34,30 @@ use super::demangle::readable;
 use super::reason::NoLines;
 use crate::kernel::Name;
 
-/// A function around an address, and the place in it.
+/// A function around an address, with the position in it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Frame {
-    /// The linkage name, or the source's name if there is none; `None` if the debug information has neither.
-    /// [`Frame::name`] is for people.
+    /// The linkage name, or the name in the source if there is none; `None` if the debug information has neither.
+    /// [`Frame::name`] is for display.
     pub function: Option<Name>,
-    /// Whether the name is that of the symbol, as the debug information has none.
+    /// Whether the name is that of the symbol, because the debug information has none.
     pub is_named_by_symbol: bool,
-    /// The whole path, as far as it is known.
+    /// The whole path of the source file, as far as it is known.
     pub file: Option<Name>,
-    /// `None` for code of no line.
+    /// The line; `None` for code of no line.
     pub line: Option<u64>,
-    /// Counted from 1; `None` if unknown.
+    /// The column, from 1 on; `None` if unknown.
     pub column: Option<u64>,
 }
 
 impl Frame {
-    /// Bytes of its name and path.
+    /// Returns the bytes of its name and path.
     fn text(&self) -> usize {
         let texts = [&self.function, &self.file].into_iter().flatten();
         texts.map(|text| text.as_bytes().len()).sum()
     }
 
-    /// The name for people: demangled, at each call.
+    /// Returns the demangled name for display.
     pub fn name(&self) -> Option<Name> {
         self.function.as_ref().map(readable)
     }

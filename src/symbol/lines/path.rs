@@ -1,14 +1,14 @@
-//! Paths of source files, as debug information has them and as people type them.
+//! Paths of source files, as in debug information and as users type them.
 
 use super::sections::SectionReader;
 use crate::kernel::Name;
 use gimli::{AttributeValue, Dwarf, Unit};
 
-/// Longer paths are not put together.
+/// The longest path, in bytes.
 const LONGEST: usize = 16 * 1024;
 
-/// The path of a file of a unit: compilation directory, directory and name, as far as they are known. `None` if there
-/// is no such file.
+/// Returns the path of a unit's file: compilation directory, directory and name, as far as they are known. `None` if
+/// there is no such file.
 pub(super) fn of_file(dwarf: &Dwarf<SectionReader<'_>>, unit: &Unit<SectionReader<'_>>, number: u64) -> Option<Name> {
     let header = unit.line_program.as_ref()?.header();
     // Before DWARF 5 files count from 1, and 0 means that there is none.
@@ -27,7 +27,7 @@ pub(super) fn of_file(dwarf: &Dwarf<SectionReader<'_>>, unit: &Unit<SectionReade
     (!path.is_empty() && path.len() <= LONGEST).then(|| Name::new(path))
 }
 
-/// The files of a unit: number and path, or `None` for a file name that is not wanted.
+/// Returns the files of a unit, each with number and path; `None` in place of the path if the file name is not wanted.
 pub(super) fn files<'u>(
     dwarf: &'u Dwarf<SectionReader<'_>>,
     unit: &'u Unit<SectionReader<'_>>,
@@ -43,7 +43,7 @@ pub(super) fn files<'u>(
     )
 }
 
-/// The string that an attribute stands for.
+/// Returns the string of an attribute.
 pub(super) fn text<'a>(
     dwarf: &Dwarf<SectionReader<'a>>,
     unit: &Unit<SectionReader<'a>>,
@@ -54,7 +54,7 @@ pub(super) fn text<'a>(
 
 pub(super) fn push(path: &mut Vec<u8>, part: &[u8]) {
     if path.len().saturating_add(part.len()) > 2 * LONGEST {
-        // Too long to be shown; it stays too long.
+        // The path is too long to be shown, and must remain too long.
         path.resize(LONGEST + 1, b'/');
         return;
     }
@@ -66,17 +66,17 @@ pub(super) fn push(path: &mut Vec<u8>, part: &[u8]) {
     path.extend_from_slice(part);
 }
 
-/// Whether `wanted` means `path`: the last parts are the same, raw or as displayed.
+/// Returns whether `wanted` selects `path`: the last parts are equal, raw or as displayed.
 pub(super) fn is_meant(path: &Name, wanted: &[u8]) -> bool {
     ends_with(path.as_bytes(), wanted) || (is_escaped(wanted) && ends_with(path.escaped().as_bytes(), wanted))
 }
 
-/// Whether `wanted` may mean a file with this `name`.
+/// Returns whether `wanted` may select a file with this `name`.
 pub(super) fn may_be_meant(name: &[u8], wanted: &[u8]) -> bool {
     is_escaped(wanted) || file_name(name) == file_name(wanted)
 }
 
-/// An escaped name has a backslash.
+/// Returns whether the name may be escaped, so that it contains a backslash.
 fn is_escaped(wanted: &[u8]) -> bool {
     wanted.contains(&b'\\')
 }
@@ -88,7 +88,8 @@ fn ends_with(path: &[u8], wanted: &[u8]) -> bool {
         && !wanted.is_empty()
 }
 
-/// The ends of `path` that begin with `begun`: without a slash in `begun` its last part, else as many parts as needed.
+/// Returns the ends of `path` that begin with `begun`: without a slash in `begun` only the last part, otherwise as many
+/// parts as needed.
 pub(super) fn ends_begun<'a>(path: &'a str, begun: &str) -> impl Iterator<Item = &'a str> {
     let last = path.rfind('/').map_or(0, |slash| slash + 1);
     let first = if begun.contains('/') { 0 } else { last };
@@ -100,7 +101,7 @@ pub(super) fn ends_begun<'a>(path: &'a str, begun: &str) -> impl Iterator<Item =
         .filter(move |end| end.starts_with(begun) && !end.is_empty())
 }
 
-/// The part after the last slash.
+/// Returns the part after the last slash.
 pub(super) fn file_name(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
 }

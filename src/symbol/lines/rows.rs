@@ -1,4 +1,4 @@
-//! Line programs: which row an address lies in, and where a line has code within one unit.
+//! Line programs: the row of an address, and the code of a line in one unit.
 
 use super::scopes::{FunctionScope, NOWHERE};
 use super::sections::SectionReader;
@@ -7,16 +7,16 @@ use crate::budget::Budget;
 use gimli::{ColumnType, Dwarf, IncompleteLineProgram, LineRow, LineRows, Unit};
 use std::collections::HashSet;
 
-/// Where in the source an instruction comes from.
+/// The source position of an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct InstructionRow {
-    /// File address of the first instruction.
+    /// The file address of the first instruction.
     pub(super) address: u64,
-    /// Number of the file in the unit's table.
+    /// The number of the file in the unit's table.
     pub(super) file: u64,
-    /// `None` for code that the compiler added.
+    /// The line; `None` for code that the compiler added.
     pub(super) line: Option<u64>,
-    /// `None` if unknown.
+    /// The column; `None` if unknown.
     pub(super) column: Option<u64>,
     /// Whether a debugger would stop there.
     is_statement: bool,
@@ -37,13 +37,13 @@ impl InstructionRow {
     }
 }
 
-/// A row, and the address of the next one: its own, if it has no code.
+/// A row, and the address of the next one, which is equal if the row has no code.
 pub(super) type RowStretch = (InstructionRow, u64);
 
-/// The rows of a unit. Sequences that linkers left out of the program are skipped.
+/// Reads the rows of a unit. Sequences that linkers left out of the program are skipped.
 pub(super) struct RowPass<'a> {
     rows: Option<LineRows<SectionReader<'a>, IncompleteLineProgram<SectionReader<'a>>>>,
-    /// The start of the sequence that is being read.
+    /// The start of the current sequence.
     begin: Option<u64>,
     before: Option<InstructionRow>,
 }
@@ -53,7 +53,7 @@ impl<'a> RowPass<'a> {
         RowPass { rows: unit.line_program.clone().map(|program| program.rows()), begin: None, before: None }
     }
 
-    /// The next row, and the start of its sequence.
+    /// Returns the next row, and the start of its sequence.
     fn row(&mut self, budget: &mut Budget) -> Result<Option<(u64, LineRow)>, NoLines> {
         while let Some(rows) = &mut self.rows
             && let Some((_, row)) = rows.next_row()?
@@ -70,7 +70,7 @@ impl<'a> RowPass<'a> {
         Ok(None)
     }
 
-    /// The next row, and where it ends.
+    /// Returns the next row, and its end.
     pub(super) fn stretch(&mut self, budget: &mut Budget) -> Result<Option<RowStretch>, NoLines> {
         while let Some((_, row)) = self.row(budget)? {
             let (address, next) = (row.address(), (!row.end_sequence()).then(|| InstructionRow::of(&row)));
@@ -82,7 +82,7 @@ impl<'a> RowPass<'a> {
         Ok(None)
     }
 
-    /// The next stretch of addresses that the line program covers.
+    /// Returns the next range of addresses that the line program covers.
     pub(super) fn sequence(&mut self, budget: &mut Budget) -> Result<Option<(u64, u64)>, NoLines> {
         while let Some((start, row)) = self.row(budget)? {
             if row.end_sequence() && start < row.address() {
@@ -93,7 +93,7 @@ impl<'a> RowPass<'a> {
     }
 }
 
-/// The row that `address` lies in.
+/// Returns the row that contains `address`.
 pub(super) fn row_at(
     unit: &Unit<SectionReader<'_>>,
     address: u64,
@@ -108,24 +108,25 @@ pub(super) fn row_at(
     Ok(None)
 }
 
-/// More rows of one line, in all units together, are not listed.
+/// The most rows of one line, in all units together.
 pub(super) const MOST_ROWS: usize = 1 << 16;
 
-/// Code of a line in one function, or in one copy of an inlined one.
+/// A run of code of a line in one function, or in one copy of an inlined one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct CodePlace {
-    /// Its first row.
+    /// The first row.
     pub(super) row: InstructionRow,
-    /// The address after it: its own, if the line only begins here and the code belongs to the next one.
+    /// The address after the code: equal to the first, if the line only begins here and the code belongs to the next
+    /// one.
     pub(super) end: u64,
     /// Whether it is the first statement of the line in its function or copy, where a debugger stops; or the first
     /// code, if the line has no statement there.
     pub(super) is_first: bool,
-    /// The functions around it, the outermost first.
+    /// The functions around the code, the outermost first.
     pub(super) chain: Vec<FunctionScope>,
 }
 
-/// The numbers of the files that a name means, in order.
+/// Returns the numbers of the files that a name selects, in order.
 pub(super) fn files_meant(
     dwarf: &Dwarf<SectionReader<'_>>,
     unit: &Unit<SectionReader<'_>>,
@@ -141,8 +142,8 @@ pub(super) fn files_meant(
     Ok(files)
 }
 
-/// The line that has code or a statement: `line`, or the next one that has. In optimised programs many lines have code,
-/// but no statement where a debugger would stop.
+/// Returns the line with code or a statement: `line`, or the next one that has. In optimized programs many lines have
+/// code, but no statement where a debugger would stop.
 pub(super) fn line_with_code(
     unit: &Unit<SectionReader<'_>>,
     files: &[u64],
@@ -166,7 +167,7 @@ pub(super) fn line_with_code(
     Ok(best)
 }
 
-/// The first `most` rows of a line, in order of their addresses; and whether there are more.
+/// Returns the first `most` rows of a line, in order of their addresses, and whether there are more.
 pub(super) fn rows_of(
     unit: &Unit<SectionReader<'_>>,
     files: &[u64],
@@ -189,7 +190,7 @@ pub(super) fn rows_of(
     Ok((stretches, is_cut))
 }
 
-/// Joins adjoining rows of one statement; `chains` has the functions around each.
+/// Joins adjacent rows of one statement; `chains` has the functions around each.
 pub(super) fn join_rows(rows: Vec<RowStretch>, chains: Vec<Vec<FunctionScope>>) -> Vec<CodePlace> {
     let mut seen = HashSet::new();
     let mut places: Vec<CodePlace> = Vec::new();
@@ -229,8 +230,8 @@ pub(super) fn join_rows(rows: Vec<RowStretch>, chains: Vec<Vec<FunctionScope>>) 
     places
 }
 
-/// A statement without code may be an inlined call: the code after it belongs to the called function, the statement to
-/// the caller.
+/// Handles a statement without code that may be an inlined call: the code after it belongs to the called function, the
+/// statement to the caller.
 fn leave_call(row: &InstructionRow, chain: &mut Vec<FunctionScope>) {
     let is_there = |scope: &FunctionScope| {
         let call = scope.call;

@@ -1,15 +1,15 @@
-//! The addresses that an entry of the debug information covers, and the functions around addresses: the one that the
-//! code belongs to, and those that were inlined into it.
+//! The addresses that an entry of the debug information covers, and the functions around addresses: the function of the
+//! code, and those that were inlined into it.
 //!
-//! The entries of a unit are read once, in the order of the file, with a list of open functions instead of recursion: a
-//! hostile file may nest its entries deeply.
+//! The entries of a unit are read once, in the order of the file, with a list of open functions instead of recursion,
+//! because a hostile file may nest its entries deeply.
 
 use super::NoLines;
 use super::sections::SectionReader;
 use crate::budget::Budget;
 use gimli::{Attribute, AttributeValue, Dwarf, RangeListsOffset, RngListIter, Unit, UnitOffset};
 
-/// The address of code that the linker left out of the program: no real code begins there.
+/// The address of code that the linker left out of the program. No real code begins there.
 pub(super) const NOWHERE: u64 = 0;
 
 /// The addresses of an entry.
@@ -27,7 +27,7 @@ enum High {
 }
 
 impl EntryRanges {
-    /// Takes an attribute into account.
+    /// Reads an attribute, if it is one of the addresses.
     pub(super) fn take(
         &mut self,
         dwarf: &Dwarf<SectionReader<'_>>,
@@ -49,7 +49,7 @@ impl EntryRanges {
     }
 }
 
-/// The addresses in the first entry of a unit.
+/// Returns the addresses in the first entry of a unit.
 pub(super) fn root_ranges(
     dwarf: &Dwarf<SectionReader<'_>>,
     unit: &Unit<SectionReader<'_>>,
@@ -65,7 +65,7 @@ pub(super) fn root_ranges(
     Ok(claimed)
 }
 
-/// The ranges of an entry that are not empty, and were not left out of the program.
+/// The ranges of an entry, without empty ones and those left out of the program.
 pub(super) struct CodeRanges<'a> {
     list: Option<RngListIter<SectionReader<'a>>>,
     only: Option<(u64, u64)>,
@@ -89,7 +89,7 @@ impl<'a> CodeRanges<'a> {
         Ok(CodeRanges { list, only })
     }
 
-    /// The next range.
+    /// Returns the next range.
     pub(super) fn next(&mut self, budget: &mut Budget) -> Result<Option<(u64, u64)>, NoLines> {
         while let Some(list) = &mut self.list
             && let Some(range) = list.next()?
@@ -107,23 +107,23 @@ fn is_code(begin: u64, end: u64) -> bool {
     begin != NOWHERE && begin < end
 }
 
-/// Functions that are inlined deeper than this are left out.
+/// The deepest inlining of a function. Deeper ones are left out.
 const DEEPEST: usize = 256;
 
-/// More functions, around all addresses together, are left out: a line that has code in thousands of places is inlined
-/// some ten deep.
+/// The most functions around all addresses together: a line with code in thousands of places is inlined some ten levels
+/// deep.
 const MOST_SCOPES: usize = 1 << 20;
 
 /// A function around an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct FunctionScope {
-    /// Its entry.
+    /// The entry of the function.
     pub(super) entry: UnitOffset,
-    /// Where it was called, if it was inlined.
+    /// The place of the call, if the function was inlined.
     pub(super) call: Option<InlinedCall>,
 }
 
-/// The place of a call that was inlined.
+/// The place of an inlined call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct InlinedCall {
     pub(super) file: u64,
@@ -135,11 +135,11 @@ pub(super) struct InlinedCall {
 struct OpenFunction {
     depth: isize,
     entry: UnitOffset,
-    /// Whether any of the addresses lies in it.
+    /// Whether one of the addresses is inside the function.
     is_inside: bool,
 }
 
-/// For each of `addresses` (in order) the functions around it, the outermost first; empty if there is none.
+/// Returns for each of `addresses` (in order) the functions around it, the outermost first; empty if there is none.
 pub(super) fn around(
     dwarf: &Dwarf<SectionReader<'_>>,
     unit: &Unit<SectionReader<'_>>,
@@ -206,7 +206,7 @@ pub(super) fn around(
     Ok(chains)
 }
 
-/// Adds `scope` to a chain, if it lies within the chain's last function. Returns whether it did.
+/// Adds `scope` to a chain, if it is inside the chain's last function. Returns whether it is.
 fn take(chain: &mut Vec<FunctionScope>, scope: FunctionScope, open: &[OpenFunction]) -> bool {
     let Some(last) = chain.last() else {
         if scope.call.is_none() {
@@ -219,7 +219,7 @@ fn take(chain: &mut Vec<FunctionScope>, scope: FunctionScope, open: &[OpenFuncti
         return false;
     }
     if scope.call.is_none() {
-        // A function within a function (a lambda, say) has a frame of its own.
+        // A function within a function, such as a lambda, has a separate frame.
         chain.clear();
     }
     chain.push(scope);

@@ -1,4 +1,4 @@
-//! The `.debug_*` sections of a file, within bounds.
+//! The `.debug_*` sections of a file, within limits.
 
 use super::NoLines;
 use crate::budget::Budget;
@@ -9,7 +9,7 @@ use object::Endianness;
 /// The most bytes of debug information for one file.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// The most bytes of abbreviations: a browser's take some megabytes.
+/// The most bytes of abbreviations: a browser has some megabytes.
 const MOST_ABBREVIATIONS: u64 = 64 << 20;
 
 /// The sections that lines and functions need.
@@ -25,24 +25,24 @@ const WANTED: &[SectionId] = &[
     SectionId::DebugStrOffsets,
 ];
 
-/// The reader for gimli.
+/// The reader type of gimli.
 pub(super) type SectionReader<'a> = EndianSlice<'a, RunTimeEndian>;
 
 /// The bytes of the sections.
 pub(super) struct Sections {
     bytes: DwarfSections<Vec<u8>>,
-    /// The number of bytes.
+    /// The number of bytes of all sections.
     pub(super) size: u64,
     endian: RunTimeEndian,
 }
 
 impl Sections {
-    /// Reads them, and decompresses them if needed; `None` if the file has no debug information.
+    /// Reads the sections, and decompresses them if needed; `None` if the file has no debug information.
     pub(super) fn read(source: &ElfFile, budget: &mut Budget) -> Result<Option<Sections>, NoLines> {
         Sections::read_within(source, MOST_BYTES, |id| Some(id.name()), budget)
     }
 
-    /// The same for the sections that `name` names, in at most `room` bytes.
+    /// Reads the sections that `name` names, in at most `room` bytes.
     pub(super) fn read_within(
         source: &ElfFile,
         room: u64,
@@ -61,12 +61,12 @@ impl Sections {
         Ok(Some(Sections { bytes, size: room - loader.room, endian: endian_of(source) }))
     }
 
-    /// Bytes that may be kept of further files beside this one.
+    /// Returns how many bytes of further files may be kept besides this one.
     pub(super) fn room(&self) -> u64 {
         MOST_BYTES.saturating_sub(self.size)
     }
 
-    /// For gimli.
+    /// Returns the sections for gimli.
     pub(super) fn dwarf(&self) -> Dwarf<SectionReader<'_>> {
         self.bytes.borrow(|bytes| EndianSlice::new(bytes, self.endian))
     }
@@ -80,7 +80,7 @@ pub(super) struct PackageSections {
 }
 
 impl PackageSections {
-    /// Reads them; `None` if the file is no such package.
+    /// Reads the sections of a package; `None` if the file is not one.
     pub(super) fn read_within(
         source: &ElfFile,
         room: u64,
@@ -90,7 +90,7 @@ impl PackageSections {
             return Ok(None);
         }
         let mut loader = Loader { source, room, budget };
-        // The index needs every one of them, wanted or not.
+        // The index needs every section, wanted or not.
         let bytes = DwarfPackageSections::load(|id| match id.dwo_name() {
             Some(name) => loader.load(id, name),
             None => Ok::<_, NoLines>(Vec::new()),
@@ -98,14 +98,14 @@ impl PackageSections {
         Ok(Some(PackageSections { bytes, size: room - loader.room, endian: endian_of(source) }))
     }
 
-    /// For gimli.
+    /// Returns the package for gimli.
     pub(super) fn package(&self) -> Result<DwarfPackage<SectionReader<'_>>, gimli::Error> {
         let empty = EndianSlice::new(&[], self.endian);
         self.bytes.borrow(|bytes| EndianSlice::new(bytes, self.endian), empty)
     }
 }
 
-/// Reads sections while there is room.
+/// Reads sections, up to a limit on their bytes.
 struct Loader<'a> {
     source: &'a ElfFile,
     room: u64,

@@ -1,5 +1,5 @@
-//! The debug information of one file: look-ups of an address, and of a line. And a cache of them, of limited size: an
-//! entry is dropped when its file changes.
+//! The debug information of one file, with look-ups of an address and of a line; and a cache, limited in size, from
+//! which an entry is dropped when its file changes.
 
 use super::frames::{DescribingUnit, UnitWithLines};
 use super::further_files::{self, DwoCache, DwoFile, SharedFile, SharedLink, Split, UntilFound};
@@ -22,9 +22,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 pub(in crate::symbol) struct LineInfo {
     sections: Sections,
     units: Units,
-    /// Its path.
+    /// The path of the file.
     path: Name,
-    /// What it shares with other modules; `None` if it shares nothing.
+    /// The reference to debug information that other modules share; `None` if it shares nothing.
     shared_link: Option<SharedLink>,
     /// The package with split units.
     package: UntilFound<PackageSections>,
@@ -35,31 +35,31 @@ pub(in crate::symbol) struct LineInfo {
 /// The shared debug information, or why it is unknown.
 type SharedOrReason<'a> = Result<&'a SharedFile, NoLines>;
 
-/// What is known of an address.
+/// The debug information about an address.
 #[derive(Clone)]
 pub(super) struct AddressLine {
-    /// The row it lies in.
+    /// The row that contains the address.
     pub(super) row: RowStretch,
-    /// The innermost first.
+    /// The frames at the address, the innermost first.
     pub(super) frames: Vec<Frame>,
-    /// Why some of them are unknown.
+    /// Why some frames are unknown.
     pub(super) missing: Option<NoLines>,
 }
 
-/// Where a line has code.
+/// The code of a line.
 #[derive(Default)]
 pub(super) struct Places {
-    /// The line that has code: the requested one, or the next one with code.
+    /// The line with code: the requested one, or the next one that has code.
     pub(super) line: Option<u64>,
-    /// In order, with what is known of the first ones.
+    /// The places in order, the first ones with their frames.
     pub(super) places: Vec<(CodePlace, Option<AddressLine>)>,
-    /// Whether a unit has the file at all.
+    /// Whether a unit has the file.
     pub(super) has_file: bool,
     /// Why some of the debug information could not be searched.
     pub(super) missing: Option<NoLines>,
 }
 
-/// Once the names and paths of functions exceed this many bytes in total, further places come without functions.
+/// The most bytes of names and paths of functions in total. Further places have no frames.
 const MOST_TEXT: usize = 16 << 20;
 
 /// A query for a line.
@@ -68,7 +68,7 @@ pub(super) struct LineQuery<'a> {
     /// The end of the file's path.
     pub(super) file: &'a [u8],
     pub(super) line: u64,
-    /// The number of places that come with their frames.
+    /// The number of places whose frames are wanted.
     pub(super) with_frames: usize,
 }
 
@@ -90,7 +90,7 @@ impl LineInfo {
         }))
     }
 
-    /// The memory that this takes: more after some queries.
+    /// Returns the memory in use in bytes, which queries may increase.
     pub(super) fn bytes(&self) -> u64 {
         let package = self.package.if_found().map_or(0, |one| one.size);
         [self.units.size(), self.shared_size(), package]
@@ -103,7 +103,7 @@ impl LineInfo {
         self.shared_link.as_ref().map_or(0, SharedLink::size)
     }
 
-    /// The debug information that it shares with others, or why that is unknown.
+    /// Returns the debug information that is shared with other modules, or why it is unknown.
     fn shared_file(&self, files: &Modules, budget: &mut Budget) -> Result<SharedOrReason<'_>, NoLines> {
         let sharing = self.shared_link.as_ref();
         let shared = sharing.map(|one| one.get(files, self.sections.room(), budget));
@@ -121,14 +121,14 @@ impl LineInfo {
         dwarf
     }
 
-    /// The package with split units, if there is one.
+    /// Returns the package with split units, if there is one.
     fn package(&self, files: &Modules, budget: &mut Budget) -> Result<Option<&PackageSections>, NoLines> {
         let room = self.sections.room().saturating_sub(self.shared_size());
         let read = || further_files::package_of(&self.path, files, room, budget);
         self.package.get(read)
     }
 
-    /// What the file says about a file address that lies in `symbol` (as the file spells it).
+    /// Returns the debug information about a file address in `symbol` (as the file spells it).
     pub(super) fn at(
         &self,
         address: u64,
@@ -168,7 +168,7 @@ impl LineInfo {
         }
     }
 
-    /// Where a line of a file has code; `symbol` finds the symbol that an address lies in.
+    /// Finds the code of a line of a file; `symbol` returns the symbol that contains an address.
     pub(super) fn of_line(
         &self,
         query: LineQuery,
@@ -180,7 +180,7 @@ impl LineInfo {
         let dwarf = self.dwarf(&shared);
         let mut places = Places { missing: self.units.fault.clone(), ..Places::default() };
         let mut opener = Opener::default();
-        // The units that have the line, and the numbers that they have for the file.
+        // The units with the line, and the numbers of the file in each.
         let mut having: Vec<(usize, Vec<u64>)> = Vec::new();
         for &offset in &self.units.offsets {
             budget.look()?;
@@ -227,7 +227,7 @@ impl LineInfo {
                 } else {
                     None
                 };
-                // They are no longer needed, and there may be very many.
+                // The chains are no longer needed, and may be numerous.
                 place.chain = Vec::new();
                 places.places.push((place, known));
             }
@@ -248,12 +248,12 @@ impl LineInfo {
         // An escaped name shares its prefix with the raw one, up to the first escaped byte.
         let plain = last.split('\\').next().unwrap_or_default();
         let wants = |name: &[u8]| begun.contains('/') || name.starts_with(plain.as_bytes());
-        // Names in a shared file are not worth reading that file.
+        // The names in a shared file are not worth reading that file.
         let dwarf = self.sections.dwarf();
         let mut opener = Opener::default();
         for &offset in &self.units.offsets {
             budget.look()?;
-            // A damaged unit names no files.
+            // The names of a damaged unit are left out.
             let Some(unit) = or_fault(opener.open_at(&dwarf, offset), &mut None)? else {
                 continue;
             };
@@ -269,7 +269,7 @@ impl LineInfo {
         Ok(())
     }
 
-    /// The split part of a unit; `None` if it is not split. A file of its own is kept in `object`.
+    /// Returns the split part of a unit; `None` if the unit is not split. `object` keeps a separate file.
     fn split<'a>(
         &'a self,
         dwarf: &Dwarf<SectionReader<'a>>,
@@ -298,7 +298,7 @@ impl LineInfo {
         Ok(Some(split))
     }
 
-    /// A unit, and the unit that describes its functions: in its split part, if there is one.
+    /// Returns a unit, with the unit that describes its functions: in its split part, if there is one.
     fn unit_with_lines<'s, 'a>(
         &'s self,
         dwarf: &'s Dwarf<SectionReader<'a>>,
@@ -321,7 +321,7 @@ impl LineInfo {
     }
 }
 
-/// The functions around each of `addresses`, which are in order; none, with the reason in `missing`, if their
+/// Returns the functions around each of `addresses`, which are in order; none, with the reason in `missing`, if their
 /// description is damaged.
 fn chains(
     unit: &UnitWithLines,
@@ -334,7 +334,7 @@ fn chains(
     Ok(chains.unwrap_or_else(|| vec![Vec::new(); addresses.len()]))
 }
 
-/// The name of a unit: the source file that it was compiled from.
+/// Returns the name of a unit: the source file from which it was compiled.
 fn name_of(unit: &Unit<SectionReader<'_>>) -> Name {
     match &unit.name {
         Some(name) => Name::new(name.slice()),
@@ -348,12 +348,12 @@ const MOST_BYTES: u64 = 1 << 30;
 /// The debug information of one module, if it was read and is still cached.
 type CacheEntry = Mutex<Option<Result<Arc<LineInfo>, NoLines>>>;
 
-/// The debug information of a module, once somebody has asked for it.
+/// The debug information of a module, once a query has read it.
 #[derive(Default)]
 pub(in crate::symbol) struct CachedLines(Arc<CacheEntry>);
 
 impl CachedLines {
-    /// The cached debug information, or what `read` reads.
+    /// Returns the cached debug information, or what `read` reads.
     pub(super) fn get(
         &self,
         budget: &mut Budget,
@@ -371,21 +371,21 @@ impl CachedLines {
     }
 
     /// Makes it the last used in `cache`, with its size after a query. If the cache is full, the least recently used
-    /// leave.
+    /// entries are dropped.
     pub(super) fn touch(&self, cache: &DebugInfoCache, lines: &LineInfo) {
         cache.put(&self.0, lines.bytes());
     }
 
-    /// The cached debug information, if no thread is reading it at the moment.
+    /// Returns the cached debug information, if no thread is reading it at the moment.
     pub(super) fn if_cached(&self) -> Option<Arc<LineInfo>> {
         let kept = self.0.try_lock().ok()?;
         kept.as_ref()?.as_ref().ok().cloned()
     }
 }
 
-/// The least-recently-used cache for all modules.
+/// The cache for all modules, which drops the least recently used entry.
 pub(in crate::symbol) struct DebugInfoCache {
-    /// With the bytes of each, the last used at the end.
+    /// The entries with their bytes, the last used at the end.
     kept: Mutex<VecDeque<(Weak<CacheEntry>, u64)>>,
     most: u64,
 }
@@ -397,7 +397,7 @@ impl Default for DebugInfoCache {
 }
 
 impl DebugInfoCache {
-    /// Drops everything.
+    /// Drops all entries.
     pub(super) fn clear(&self) {
         let kept = std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner));
         kept.iter().filter_map(|(one, _)| one.upgrade()).for_each(|one| {
@@ -422,7 +422,7 @@ impl DebugInfoCache {
     }
 }
 
-/// Reads the debug information in the files of the module called `module`.
+/// Reads the debug information in the files of the module `module`.
 pub(super) fn read(sources: &Sources, module: &Name, budget: &mut Budget) -> Result<LineInfo, NoLines> {
     let none = |why| NoLines::NoDebugInformation { file: module.file_name(), why };
     match sources.debug_source() {

@@ -1,4 +1,4 @@
-//! Which unit of the debug information an address belongs to.
+//! The unit of the debug information to which an address belongs.
 
 use super::NoLines;
 use super::rows::RowPass;
@@ -15,14 +15,14 @@ use std::sync::Arc;
 /// The most address ranges for one file.
 const MOST_RANGES: usize = 1 << 22;
 
-/// The units of a file and the addresses they cover.
+/// The units of a file, and the addresses that they cover.
 #[derive(Default)]
 pub(super) struct Units {
-    /// Where each begins in `.debug_info`, in order.
+    /// The offset of each unit in `.debug_info`, in order.
     pub(super) offsets: Vec<usize>,
-    /// By start.
+    /// The ranges of addresses, by start.
     covered: Vec<UnitRange>,
-    /// Whether some are described in files of their own.
+    /// Whether some units are described in separate files.
     has_split: bool,
     /// Why some units were skipped.
     pub(super) fault: Option<NoLines>,
@@ -33,7 +33,7 @@ struct UnitRange {
     begin: u64,
     end: u64,
     unit: usize,
-    /// The greatest end of this range and those before it.
+    /// The greatest end among this range and those before it.
     reach: u64,
 }
 
@@ -68,7 +68,7 @@ impl Units {
         Ok(units)
     }
 
-    /// Adds the next unit: its header, and its offset in `.debug_info`.
+    /// Adds the next unit, by its header and its offset in `.debug_info`.
     fn add_next<'a>(
         &mut self,
         headers: &mut DebugInfoUnitHeadersIter<SectionReader<'a>>,
@@ -115,19 +115,19 @@ impl Units {
         Ok(())
     }
 
-    /// No units, for a file in which none are looked up by offset.
+    /// Returns an empty list, for a file in which no unit is looked up by offset.
     pub(super) fn none() -> &'static Units {
         static NONE: Units = Units { offsets: Vec::new(), covered: Vec::new(), has_split: false, fault: None };
         &NONE
     }
 
-    /// Bytes of memory.
+    /// Returns the memory in use, in bytes.
     pub(super) fn size(&self) -> u64 {
         let covered = self.covered.capacity() * size_of::<UnitRange>();
         (covered + self.offsets.capacity() * size_of::<usize>()) as u64
     }
 
-    /// The units that claim `address`, by their offsets in `.debug_info`.
+    /// Returns the units that claim `address`, by their offsets in `.debug_info`.
     pub(super) fn units_at(&self, address: u64, budget: &mut Budget) -> Result<Vec<usize>, NoLines> {
         let after = self.covered.partition_point(|one| one.begin <= address);
         let mut units = Vec::new();
@@ -143,7 +143,7 @@ impl Units {
         Ok(units)
     }
 
-    /// The unit that holds an offset in `.debug_info`.
+    /// Returns the unit that contains an offset in `.debug_info`.
     pub(super) fn unit_at_offset(&self, offset: usize) -> Option<usize> {
         let after = self.offsets.partition_point(|&begin| begin <= offset);
         self.offsets.get(after.checked_sub(1)?).copied()
@@ -153,7 +153,8 @@ impl Units {
 /// The most units that are searched for one address.
 const MOST_CLAIMANTS: usize = 16;
 
-/// The abbreviations of one unit, in bytes: compilers write some thousands. In memory they take sixteen times as much.
+/// The most bytes of abbreviations in one unit: compilers write some thousands. In memory they need sixteen times as
+/// much.
 const LARGEST_ABBREVIATIONS: usize = 4 << 20;
 
 fn abbreviations(section: &DebugAbbrev<SectionReader<'_>>, at: DebugAbbrevOffset) -> Result<Abbreviations, NoLines> {
@@ -168,12 +169,12 @@ fn abbreviations(section: &DebugAbbrev<SectionReader<'_>>, at: DebugAbbrevOffset
     }
 }
 
-/// Opens units, and caches the abbreviations that neighbours share.
+/// Opens units, and caches the abbreviations, which neighbouring units share.
 #[derive(Default)]
 pub(super) struct Opener(Option<(DebugAbbrevOffset, Arc<Abbreviations>)>);
 
 impl Opener {
-    /// The unit of a header.
+    /// Opens the unit of a header.
     pub(super) fn open<'a>(
         &mut self,
         dwarf: &Dwarf<SectionReader<'a>>,
@@ -191,7 +192,7 @@ impl Opener {
         Ok(Unit::new_with_abbreviations(dwarf, header, abbreviations)?)
     }
 
-    /// The unit that begins at an offset in `.debug_info`.
+    /// Opens the unit that begins at an offset in `.debug_info`.
     pub(super) fn open_at<'a>(
         &mut self,
         dwarf: &Dwarf<SectionReader<'a>>,

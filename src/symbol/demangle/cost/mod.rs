@@ -1,31 +1,31 @@
-//! How much work `cpp_demangle` 0.5.1 would spend on parsing a C++ name: its parser walked without building anything,
-//! with a limit.
+//! Computes the work of `cpp_demangle` 0.5.1 for a C++ name: walks as its parser does, without building anything, up to
+//! a limit.
 //!
-//! That parser tries alternatives in order and forgets what a failed one has read. Where an alternative fails late,
-//! another one reads the same bytes again, at each level of nesting: `_Z1fIXdldldl…` takes 2ⁿ steps. The parser cannot
-//! be interrupted and limits only its depth, so the same alternatives are walked here first, in the same order, and
-//! counted. The functions have the names of the productions in its `ast.rs`; each takes a position and returns the one
-//! after what it has read.
+//! That parser tries alternatives in order, and forgets what a failed one has read. If an alternative fails late,
+//! another one reads the same bytes again, at each level of nesting: `_Z1fIXdldldl…` needs 2ⁿ steps. The parser cannot
+//! be interrupted and limits only its depth, so the same alternatives are first walked here, in the same order, and
+//! counted. The functions have the names of the productions in its `ast.rs`; each has a position as argument and
+//! returns the one after what it has read.
 
 mod types;
 
-/// Longer mangled names are left as they are.
+/// The longest mangled name that is demangled, in bytes.
 pub(super) const LONGEST_MANGLED: usize = 8 * 1024;
-/// How deep types may nest within each other.
+/// The deepest nesting of types.
 pub(super) const DEEPEST: u32 = 96;
 
-/// Most steps of parsing. `cpp_demangle` needs 13 to 30 ns for one (release build). A name takes about two steps a
-/// byte.
+/// The most steps of parsing. `cpp_demangle` needs 13 to 30 ns for one (release build). A name has about two steps for
+/// each byte.
 const MOST_STEPS: usize = 32 * 1024;
 
-/// Whether `cpp_demangle` can parse `name` (or refuse it) within the limit of steps.
+/// Returns whether `cpp_demangle` can parse `name` (or refuse it) within the limit of steps.
 pub(super) fn is_bounded(name: &[u8]) -> bool {
     let mut walk = CostWalk::new(name);
     _ = walk.mangled_name(0);
     walk.steps_left > 0
 }
 
-/// What a back reference may refer to, as far as the parser asks.
+/// The kind of a part to which a back reference may refer, as far as the parser distinguishes kinds.
 #[derive(Clone, Copy)]
 enum Substitution {
     /// A prefix that ends in a name of this many bytes: the parser copies the name.
@@ -72,7 +72,7 @@ impl<'a> CostWalk<'a> {
         (self.steps_left > 0 && !self.is_too_deep).then_some(())
     }
 
-    /// A production that can hold itself.
+    /// Parses a production that can contain itself.
     fn nested(&mut self, at: usize, production: Production<'a>) -> Option<usize> {
         self.step(1)?;
         // `cpp_demangle` counts more levels and refuses the whole name, at the latest here.
@@ -125,7 +125,7 @@ impl<'a> CostWalk<'a> {
         length
     }
 
-    /// A number without leading zeroes, in digits and capitals for base 36.
+    /// Parses a number without leading zeroes, in digits, or digits and capitals for base 36.
     fn number_in(&mut self, at: usize, base: u32) -> Option<(usize, usize)> {
         let length = self.count(at, |byte| match base {
             36 => byte.is_ascii_digit() || byte.is_ascii_uppercase(),
@@ -152,9 +152,9 @@ impl<'a> CostWalk<'a> {
         Some(end)
     }
 
-    /// Reads what the letters of `shape` stand for: e encoding, N name, x expression, X expressions, t type, A template
-    /// arguments, m member name, o call offset, # optional number, s signed number, n optional signed number;
-    /// everything else for itself.
+    /// Parses the productions of `shape`, a letter each: e encoding, N name, x expression, X expressions, t type, A
+    /// template arguments, m member name, o call offset, # optional number, s signed number, n optional signed number;
+    /// any other character is itself.
     fn shape(&mut self, mut at: usize, shape: &str) -> Option<usize> {
         for letter in shape.bytes() {
             at = match letter {
@@ -230,7 +230,7 @@ impl<'a> CostWalk<'a> {
                     _ => Some(end),
                 };
             }
-            // The same again, as an `UnscopedTemplateNameHandle`.
+            // The parser reads it again as an `UnscopedTemplateNameHandle`.
             if let Some(end) = walk.unscoped_name(at) {
                 walk.insert(end)?;
                 return walk.template_args(end);
@@ -463,7 +463,7 @@ impl<'a> CostWalk<'a> {
     }
 }
 
-/// How many operands an operator has.
+/// Returns the number of operands of an operator.
 fn arity(operator: &[u8]) -> Option<u8> {
     Some(match operator {
         b"dl" | b"da" | b"ps" | b"ng" | b"ad" | b"de" | b"co" | b"nt" | b"pp" | b"mm" => 1,
@@ -475,7 +475,7 @@ fn arity(operator: &[u8]) -> Option<u8> {
     })
 }
 
-/// Names, of which each but the last ends in an escaped byte.
+/// Returns whether `names` are those of a Java resource, in which each name but the last ends in an escaped byte.
 fn is_java_resource(mut names: &[u8]) -> bool {
     while let Some(length) = names.iter().position(|&byte| byte == b'$') {
         if length == 0 || !matches!(names.get(length + 1), Some(b'S' | b'_' | b'$')) {
@@ -486,7 +486,7 @@ fn is_java_resource(mut names: &[u8]) -> bool {
     true
 }
 
-/// Whether an unqualified name can begin with this byte.
+/// Returns whether an unqualified name can begin with this byte.
 fn starts_name(byte: u8) -> bool {
     byte.is_ascii_digit() || b"LCDUclvndpamreogisq".contains(&byte)
 }

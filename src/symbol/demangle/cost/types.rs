@@ -1,4 +1,4 @@
-//! The walk through types and expressions.
+//! Walks through types and expressions.
 
 use super::{CostWalk, Prefix};
 

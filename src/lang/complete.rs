@@ -1,36 +1,37 @@
-//! What could stand at the cursor: what the parser expects at the end of the text before it.
+//! Completion: the words that the parser accepts at the cursor, after the text before it.
 
 use super::expected::Expected;
 use super::lexer::{self, OPTIONS, Token, TokenKind, is_blank};
 use super::parser;
 use super::parser::Language;
 
-/// What could stand where the cursor is.
+/// The words that are possible at the cursor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expectation {
-    /// Where the word to be completed begins; the cursor itself behind a blank.
+    /// The offset of the word to complete: that of the cursor after a blank.
     pub start: usize,
-    /// What could stand there; empty if the line has an error before that.
+    /// The kinds of words that are possible there; empty if the line has an error before that.
     pub kinds: Vec<Expected>,
     /// The quote at `start`, if the word is in quotes.
     pub quote: Option<char>,
 }
 
 impl Expectation {
-    /// One kind of thing, without a quote.
+    /// Makes an expectation of one kind of word, without a quote.
     fn of(start: usize, kind: Expected) -> Self {
         Expectation { start, kinds: vec![kind], quote: None }
     }
 }
 
-/// The index of the token with which a name begins that the text leaves open behind `::`, `.` or `@`.
+/// Returns the index of the token that begins an incomplete name, after which the text ends in `::`, `.` or `@`.
 fn path_begun(text: &str, tokens: &[Token<'_>]) -> Option<usize> {
     let number = tokens.iter().rposition(|token| token.kind == TokenKind::Name)?;
     let joint = text.get(tokens.get(number)?.at.end..)?;
     ["::", ".", "@", "@@"].contains(&joint).then_some(number)
 }
 
-/// Where an unquoted source path begins that the text ends with. Only a path has slashes where a source file may stand.
+/// Returns the offset of an unquoted source path at the end of the text. Where a source file is possible, only a path
+/// contains slashes.
 fn source_path_begun(language: Language, before: &str) -> Option<usize> {
     let start = before.len() - before.rsplit(is_blank).next()?.len();
     let (command, word) = before.split_at_checked(start)?;
@@ -40,20 +41,20 @@ fn source_path_begun(language: Language, before: &str) -> Option<usize> {
     expected_after(language, command).contains(&Expected::SourceFile).then_some(start)
 }
 
-/// What could follow the text before a word. The word is no part of it: `info thr` is another spelling of a command,
-/// and the beginning of one.
+/// Returns what is possible after the text before a word. The word itself is not parsed: `info thr` is both an
+/// abbreviated command and the beginning of one.
 fn expected_after(language: Language, text: &str) -> Vec<Expected> {
     parser::expected_at_end(language, text, &lexer::tokens(language, text)).0
 }
 
-/// What could stand at `cursor`, a byte offset in `line`.
+/// Returns what is possible at `cursor`, a byte offset in `line`.
 pub(super) fn expectation(language: Language, line: &str, cursor: usize) -> Expectation {
     let before = line.get(..cursor).unwrap_or(line);
     let tokens = lexer::tokens(language, before);
     let mut quote = None;
     let mut start = before.len();
 
-    // The lexer reads half an option, or half of `soft-dirty`, as minus signs and names.
+    // The lexer splits the beginning of an option, or of `soft-dirty`, into minus signs and names.
     let word = before.rsplit(is_blank).next().unwrap_or_default();
     let is_begun = |text: &str| !word.is_empty() && text.starts_with(word);
     let option = OPTIONS.into_iter().any(is_begun);

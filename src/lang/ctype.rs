@@ -1,19 +1,19 @@
-//! The types of C that a cast may name: integers, floating-point numbers, and pointers to them.
+//! The types of C in casts: integers, floating-point numbers, and pointers to them.
 
 use std::fmt::{self, Display, Formatter};
 
 /// A type of C. Its size may depend on the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CType {
-    /// `void`, only behind a pointer.
+    /// `void`, only as the target of a pointer.
     Void,
     /// `bool`, `_Bool`
     Bool,
-    /// `char`, which has a sign on some machines only.
+    /// `char`, which is signed only on some machines.
     Char,
-    /// `int`, `unsigned long` and their like.
+    /// `int`, `unsigned long` and other integers.
     Integer {
-        /// Its size.
+        /// The size of the integer.
         width: Width,
         /// Whether it can be negative.
         is_signed: bool,
@@ -24,22 +24,23 @@ pub enum CType {
     Double,
     /// `T *`
     Pointer(Box<CType>),
-    /// `T[N]`, only in braces.
+    /// `T[N]`, only in a cast in braces.
     Array(Box<CType>, u64),
-    /// A pasted type that pmdb does not know, as it was written: `(struct s *)`; in braces, what is there is meant.
+    /// A pasted type that is unknown to pmdb, as it was written: `(struct s *)`. In braces it is that of the value at
+    /// the address.
     Other(String),
 }
 
 /// The size of an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
-    /// So many bytes, on every machine that Linux runs on.
+    /// This many bytes, on every machine with Linux.
     Bytes(u8),
-    /// As many as a pointer has: `long`, `size_t`.
+    /// The size of a pointer: `long`, `size_t`.
     Word,
 }
 
-/// Types of one word, with the name that is printed first.
+/// The types of one word. The first name of a type is the one that is printed.
 const WORDS: &[(&str, CType)] = &[
     ("bool", CType::Bool),
     ("_Bool", CType::Bool),
@@ -64,7 +65,7 @@ const WORDS: &[(&str, CType)] = &[
     ("intptr_t", integer(Width::Word, true)),
     ("uintptr_t", integer(Width::Word, false)),
     ("ptrdiff_t", integer(Width::Word, true)),
-    // Of the kernel and of Rust.
+    // Types of the kernel and of Rust.
     ("u8", integer(Width::Bytes(1), false)),
     ("u16", integer(Width::Bytes(2), false)),
     ("u32", integer(Width::Bytes(4), false)),
@@ -77,18 +78,18 @@ const WORDS: &[(&str, CType)] = &[
     ("f64", CType::Double),
 ];
 
-/// Words that change nothing about size and sign.
+/// Words without an effect on size and sign.
 const QUALIFIERS: &[&str] = &["const", "volatile"];
 
-/// What pmdb knows, for an error about another type.
+/// The known types, for an error about another one.
 pub const KNOWN_TYPES: &str = "a number of C, such as int, unsigned char or double, or a pointer to one";
 
-/// The message about a type that is none of these.
+/// Returns the message about an unknown type.
 pub fn unknown_type(written: &str) -> String {
     format!("unknown type `{written}`")
 }
 
-/// The types of one word.
+/// Returns the types of one word.
 pub fn type_words() -> impl Iterator<Item = &'static str> {
     WORDS.iter().map(|(word, _)| *word)
 }
@@ -98,7 +99,7 @@ const fn integer(width: Width, signed: bool) -> CType {
 }
 
 impl CType {
-    /// The type that words and `*` name.
+    /// Returns the type that words and `*` name.
     pub(super) fn of(parts: &[&str]) -> Option<CType> {
         let stars = parts.iter().position(|part| *part == "*").unwrap_or(parts.len());
         let (base, pointers) = parts.split_at(stars);
@@ -128,12 +129,12 @@ impl CType {
         Some(is)
     }
 
-    /// `T[N][M]`: an array of N arrays of M elements.
+    /// Makes the type `T[N][M]`: an array of N arrays of M elements.
     pub(super) fn array(self, dimensions: &[u64]) -> CType {
         dimensions.iter().rev().fold(self, |of, count| CType::Array(Box::new(of), *count))
     }
 
-    /// The type that a text in braces names, which may be an array.
+    /// Parses a type in braces, which may be an array.
     pub(crate) fn parse_in_braces(text: &str) -> Option<CType> {
         let (of, dimensions) = text.split_at(text.find('[').unwrap_or(text.len()));
         let counts: Option<Vec<u64>> = dimensions.split_terminator(']').map(dimension).collect();
@@ -141,7 +142,7 @@ impl CType {
         CType::parse(of).filter(|_| is_closed).zip(counts).map(|(of, counts)| of.array(&counts))
     }
 
-    /// The type that a text names.
+    /// Parses a type.
     pub(crate) fn parse(text: &str) -> Option<CType> {
         let spaced = text.replace('*', " * ");
         let parts: Vec<&str> = spaced.split([' ', '\t', '\r', '\n']).filter(|part| !part.is_empty()).collect();
@@ -149,12 +150,12 @@ impl CType {
     }
 }
 
-/// `[N`
+/// Parses `[N`.
 fn dimension(text: &str) -> Option<u64> {
     text.trim_start_matches(' ').strip_prefix('[')?.trim_matches(' ').parse().ok().filter(|count| *count > 0)
 }
 
-/// Integers of several words, in the orders of C that gdb and DWARF write.
+/// Parses an integer type of several words, in the orders of C that gdb and DWARF write.
 fn integer_of(words: &[&str]) -> Option<CType> {
     let (sign, sized) = match words {
         [sign @ ("signed" | "unsigned"), sized @ ..] => (Some(*sign), sized.to_vec()),

@@ -1,6 +1,6 @@
-//! Writes lines and their parts: expressions, ranges and filters, with as few parentheses as their meaning needs. What is
-//! written parses to the same tree. In a filter `& ^ |` stand only in parentheses, conditions are joined with words, and
-//! a name that is no field is in quotes.
+//! Writes lines and their parts: expressions, ranges and filters, with as few parentheses as possible. The text parses
+//! to the same tree. In a filter, `& ^ |` are always in parentheses, words join conditions, and names that are not
+//! fields are in quotes.
 
 use super::lexer::{escape, is_plain_name};
 use super::syntax::{Control, Format, Opening, Output, ParsedLine, Rows, ValueFormat};
@@ -24,7 +24,7 @@ impl Display for WrittenName {
     }
 }
 
-/// As it is typed; a file without a name is `PROGRAM`.
+/// Written as it is typed; a file without a name is `PROGRAM`.
 impl Display for Candidate {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let written = |name: &Option<String>| name.clone().map(|name| WrittenName(name).to_string());
@@ -120,9 +120,9 @@ impl Display for Expression {
                 write!(f, "{text}{point}")
             }
             Expression::Cast { to, operand } => match (&to.node, &operand.node) {
-                // Only a pasted address has such a type: as many digits as make it one.
+                // Only a pasted address has such a type, and it must have enough digits to be one.
                 (CType::Other(written), Expression::Integer(address)) => write!(f, "{written} {address:#07x}"),
-                // Right behind the parenthesis `[5]` would be an element.
+                // Directly after the parenthesis `[5]` would be an element.
                 (to, operand @ Expression::BracketedRegion(_)) => write!(f, "({to}) {operand}"),
                 (to, operand) => write!(f, "({to}){}", ExpressionText::value(operand).at(Level::Unary)),
             },
@@ -141,7 +141,7 @@ impl Display for Expression {
     }
 }
 
-/// The array that is read, and where: C's type of a pointer to it is no type of the language.
+/// Returns type and address of a read array. The language has no type for C's pointer to an array.
 fn array_at(operator: UnaryOperator, operand: &Expression) -> Option<(&CType, &Expression)> {
     match (operator, operand) {
         (UnaryOperator::Dereference, Expression::Cast { to: Spanned { node: CType::Pointer(to), .. }, operand }) => {
@@ -164,7 +164,7 @@ fn changes(f: &mut Formatter<'_>, asked: &Changes) -> fmt::Result {
     f.write_str(")")
 }
 
-/// What `pfn:` and `phys:` take: no operator outside parentheses.
+/// The operand of `pfn:` and `phys:`: operators are in parentheses.
 struct Primary<'a>(&'a Expression);
 
 impl Display for Primary<'_> {
@@ -178,7 +178,7 @@ impl Display for Primary<'_> {
     }
 }
 
-/// An expression, in a filter or outside of one.
+/// The text of an expression, in a filter or outside of one.
 #[derive(Clone, Copy)]
 struct ExpressionText<'a> {
     root: &'a Expression,
@@ -192,7 +192,7 @@ impl<F> Display for FilterExpression<F> {
 }
 
 impl<'a> ExpressionText<'a> {
-    /// A value.
+    /// Makes the text of an expression outside of filters.
     fn value(root: &'a Expression) -> Self {
         ExpressionText { root, is_in_filter: false }
     }
@@ -201,11 +201,11 @@ impl<'a> ExpressionText<'a> {
         ExpressionText { root, ..self }
     }
 
-    /// How tightly its outermost operator binds, if that stands between two operands; otherwise [`Level::Unary`].
+    /// Returns the level of the outermost operator, if it is binary; otherwise [`Level::Unary`].
     fn level(self) -> Level {
         match self.root {
             Expression::Binary { operator, .. } => operator.node.level(),
-            // `not` takes all that is compared behind it.
+            // `not` negates the whole comparison after it.
             Expression::Unary { operator, .. } if self.is_in_filter && operator.node == UnaryOperator::Not => {
                 Level::BitOr
             }
@@ -213,8 +213,8 @@ impl<'a> ExpressionText<'a> {
         }
     }
 
-    /// Whether it writes parentheses around itself. Outside of them a `|` is a pipe, and a `>` before a quote makes a
-    /// file.
+    /// Returns whether the text has parentheses of its own. Without them `|` would be a pipe, and `>` before a quote a
+    /// redirection.
     fn always_parenthesised(self) -> bool {
         let Expression::Binary { operator, right, .. } = self.root else {
             return false;
@@ -230,18 +230,18 @@ impl<'a> ExpressionText<'a> {
         }
     }
 
-    /// An operand that binds at least as tightly as `level`.
+    /// Makes an operand that must bind at least as tightly as `level`.
     fn at(self, level: Level) -> WrittenOperand<'a> {
         WrittenOperand { is_loose: self.level() < level, tree: self }
     }
 
-    /// An operand on the right, which binds more tightly than `level`, because operators are left-associative.
+    /// Makes a right operand, which must bind more tightly than `level`, because operators are left-associative.
     fn after(self, level: Level) -> WrittenOperand<'a> {
         WrittenOperand { is_loose: self.level() <= level, tree: self }
     }
 }
 
-/// An operand, in parentheses if it binds too loosely and writes none itself.
+/// An operand, written in parentheses if it binds too loosely and its text has none.
 struct WrittenOperand<'a> {
     tree: ExpressionText<'a>,
     is_loose: bool,
@@ -275,30 +275,30 @@ impl Display for ExpressionText<'_> {
     }
 }
 
-/// An operator before its operand.
+/// Writes an operator before its operand.
 fn unary(f: &mut Formatter<'_>, operator: UnaryOperator, operand: ExpressionText<'_>) -> fmt::Result {
     let (sign, operand) = (operator.text(), operand.at(Level::Unary).to_string());
-    // Two minus signs in a row would look like the start of `--how`.
+    // Two consecutive minus signs would look like the start of `--how`.
     let blank = if sign == "-" && operand.starts_with('-') { " " } else { "" };
     write!(f, "{sign}{blank}{operand}")
 }
 
-/// " KEYWORD VALUE", or nothing.
+/// Writes " KEYWORD VALUE", or nothing.
 pub(crate) fn clause(f: &mut Formatter<'_>, keyword: &str, value: Option<impl Display>) -> fmt::Result {
     value.map_or(Ok(()), |value| write!(f, " {keyword} {value}"))
 }
 
-/// " TEXT" in quotes, or nothing.
+/// Writes " TEXT" in quotes, or nothing.
 pub(crate) fn write_quoted(f: &mut Formatter<'_>, text: Option<&str>) -> fmt::Result {
     text.map_or(Ok(()), |text| write!(f, " {}", escape('"', text)))
 }
 
-/// " WORD" if it is given.
+/// Writes " WORD" if it is given.
 pub(crate) fn word_if(f: &mut Formatter<'_>, is_given: bool, word: &str) -> fmt::Result {
     if is_given { write!(f, " {word}") } else { Ok(()) }
 }
 
-/// " limit N", " top N", or nothing.
+/// Writes " limit N", " top N", or nothing.
 pub(crate) fn cut(f: &mut Formatter<'_>, cut: Option<&LimitClause>) -> fmt::Result {
     cut.map_or(Ok(()), |cut| clause(f, cut.which.word(), Some(&cut.rows.node)))
 }
@@ -334,7 +334,7 @@ impl Display for Control {
                     Rows::Values(values) => {
                         let values: Vec<String> = values.iter().map(|value| value.node.to_string()).collect();
                         match values.join(", ") {
-                            // Alone it would be the rows of that name.
+                            // Without quotes it would be the rows with that name.
                             name if name == "threads" => f.write_str("'threads'"),
                             values => f.write_str(&values),
                         }
@@ -377,7 +377,7 @@ impl Display for Time {
     }
 }
 
-/// A duration without loss: `2s`, `100ms`, `0.0005s`.
+/// Formats a duration without loss: `2s`, `100ms`, `0.0005s`.
 fn time(duration: Duration) -> String {
     let nanoseconds = duration.subsec_nanos();
     if nanoseconds == 0 {

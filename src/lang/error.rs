@@ -1,50 +1,50 @@
-//! The error of a line that does not parse, and places in a line, with what the parser takes the words there for.
+//! The error of a line that does not parse, places in a line, and the classes of its words.
 
 use std::fmt::{self, Debug, Formatter};
 use unicode_width::UnicodeWidthChar;
 
-/// Why a line is not in the language, where, and what could have stood there.
+/// The error of a line that is not in the language: the place, the message, and the alternatives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxError {
-    /// The offending part; empty at the end of the line.
+    /// The wrong part of the line; empty at its end.
     pub at: Span,
-    /// What is wrong, without a full stop.
+    /// The message, without a full stop.
     pub message: String,
-    /// What could have stood there, in words for a person; none if the message is the whole cause.
+    /// The alternatives at that place, in words; none if the message is complete.
     pub expected: Vec<String>,
     /// A hint, if one is likely.
     pub hint: Option<String>,
-    /// What the line shows, if it is pasted. It has no hint then: that is made by those who know the process.
+    /// The contents of a pasted line. Such an error has no hint yet: callers who know the process make it.
     pub pasted: Option<Box<Pasted>>,
 }
 
-/// What a pasted line shows.
+/// The contents of a pasted line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pasted {
-    /// The command before the text, as it is typed.
+    /// The command before the pasted text, as it was typed.
     pub command: Option<String>,
     /// The variable of the program whose value the text shows.
     pub variable: Option<String>,
-    /// Whether that takes page frames.
+    /// Whether that command accepts page frames.
     pub takes_frames: bool,
-    /// The numbers in the text that may mean something, in their order.
+    /// The numbers in the text that may be meaningful, in order.
     pub candidates: Vec<Candidate>,
 }
 
-/// A number in pasted text, and what it may be.
+/// A number in pasted text, with a possible meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Candidate {
     /// An address.
     Address(u64),
-    /// From the first address to the second, which is not included.
+    /// The range from the first address up to the second, which is excluded.
     Range(u64, u64),
-    /// An address in a file: of the program, if it has no name.
+    /// An address in a file, which is the executable if it has no name.
     InFile { module: Option<String>, address: u64 },
     /// An offset of a file, in bytes.
     Offset { module: String, offset: u64 },
-    /// A symbol, and an offset from its first byte.
+    /// An offset from the first byte of a symbol.
     Symbol { module: Option<String>, name: String, offset: u64 },
-    /// A page frame, which the text writes in decimal or not.
+    /// A page frame number, and whether the text has it in decimal.
     Frame { number: u64, is_decimal: bool },
     /// A physical address.
     Physical(u64),
@@ -53,9 +53,9 @@ pub enum Candidate {
 }
 
 impl SyntaxError {
-    /// The line, a caret under the place, the message, what could have stood there, and the hint: a line each.
+    /// Draws the error: the line, a caret below the place, the message, the alternatives, and the hint, each on a line.
     ///
-    /// Characters that could do something to a terminal are escaped.
+    /// Characters that control a terminal are escaped.
     pub fn draw(&self, line: &str) -> String {
         let mut drawing = self.draw_place(line);
         drawing.push_str(&printable(&self.message));
@@ -75,7 +75,7 @@ impl SyntaxError {
         drawing
     }
 
-    /// The line and the caret under the place, a line each. A long line is cut on both sides of the place.
+    /// Draws the line, and a caret below the place on the next line. A long line is cut on both sides of the place.
     pub fn draw_place(&self, line: &str) -> String {
         const BEFORE: usize = 60;
         const CONTENT: usize = 40;
@@ -107,7 +107,7 @@ impl SyntaxError {
         format!("{}\n{spaces}^{tildes}\n", shown.trim_end())
     }
 
-    /// What could have stood there, as one phrase: ``a command``, ```where`, `by` or `limit` ``.
+    /// Returns the alternatives as one phrase: ``a command``, ```where`, `by` or `limit` ``.
     pub fn expected_text(&self) -> String {
         match self.expected.as_slice() {
             [] => String::new(),
@@ -116,18 +116,18 @@ impl SyntaxError {
         }
     }
 
-    /// The column of the place, counted in characters from 1, as editors do.
+    /// Returns the column of the place in characters, from 1, as in editors.
     pub fn column(&self, line: &str) -> usize {
         line.char_indices().take_while(|(offset, _)| *offset < self.at.start).count() + 1
     }
 
-    /// The same error, with this hint unless it has one already.
+    /// Adds this hint, unless the error has one.
     pub(super) fn or_hint(mut self, hint: Option<&str>) -> Self {
         self.hint = self.hint.or_else(|| hint.map(str::to_owned));
         self
     }
 
-    /// "did you mean", if one of the words is near enough.
+    /// Returns "did you mean …", if a word is similar enough.
     pub fn did_you_mean<'a>(typed: &str, words: impl IntoIterator<Item = &'a str>) -> Option<String> {
         let near = near(typed, words);
         near.first().map(|word| format!("did you mean `{word}`?"))
@@ -138,7 +138,7 @@ fn printable(text: &str) -> String {
     text.chars().map(|character| printable_character(character).0).collect()
 }
 
-/// A character as it may go to a terminal, and its width there.
+/// Returns a character as it may be printed on a terminal, and its width there.
 fn printable_character(character: char) -> (String, usize) {
     match (character, character.width()) {
         ('\t', _) => (" ".into(), 1),
@@ -163,14 +163,16 @@ impl fmt::Display for SyntaxError {
 
 impl std::error::Error for SyntaxError {}
 
-/// How many near words are worth showing.
+/// The most similar words in a hint.
 const MOST: usize = 3;
 
-/// Shorter words are near to too many others: `py` is not `ps`, `all` is not `walk`.
+/// The shortest word in letters for which similar ones are searched. Shorter words are similar to too many others: `py`
+/// is not `ps`, `all` is not `walk`.
 const SHORTEST: usize = 4;
 
-/// The words nearest to `typed`, best first: those that begin with it, those that lack only its last one or two
-/// letters, and those that differ in one letter (two if `typed` has eight or more). Brackets and case do not count.
+/// Returns the words that are most similar to `typed`, best first: those that begin with it, those that lack only its
+/// last one or two letters, and those that differ in one letter (two if `typed` has eight or more). Brackets and case
+/// are ignored.
 pub fn near<W: AsRef<str> + Ord>(typed: &str, words: impl IntoIterator<Item = W>) -> Vec<W> {
     let bare = |word: &str| word.trim_matches(['[', ']']).to_lowercase();
     let wanted = bare(typed);
@@ -188,14 +190,14 @@ pub fn near<W: AsRef<str> + Ord>(typed: &str, words: impl IntoIterator<Item = W>
                 || (other.len() >= SHORTEST && wanted.strip_prefix(&other).is_some_and(|rest| rest.len() <= 2));
             let distance = match is_beginning && other != wanted {
                 true => 1,
-                // No fewer letters differ. Comparing letter by letter is slow for a long word.
+                // At least as many letters differ. Comparing a long word letter by letter is slow.
                 false if other.chars().count().abs_diff(length) > farthest => return None,
                 false => strsim::damerau_levenshtein(&wanted, &other),
             };
             (distance <= farthest).then_some((distance, word))
         })
         .collect();
-    // The shortest of those that begin alike lacks the least.
+    // Among words with the same beginning, the shortest has the fewest additional letters.
     near.sort_by(|(a, one), (b, other)| {
         let length = |word: &W| word.as_ref().len();
         (a, length(one), one).cmp(&(b, length(other), other))
@@ -205,7 +207,7 @@ pub fn near<W: AsRef<str> + Ord>(typed: &str, words: impl IntoIterator<Item = W>
     near.into_iter().map(|(_, word)| word).collect()
 }
 
-/// The names in which `typed` is a whole word, the shortest first: `memfd:ring` for `ring`.
+/// Returns the names that contain `typed` as a whole word, the shortest first: `memfd:ring` for `ring`.
 pub fn with_word<W: AsRef<str> + Ord>(typed: &str, names: impl IntoIterator<Item = W>) -> Vec<W> {
     let is_end = |next: Option<char>| next.is_none_or(|next| !next.is_alphanumeric());
     let has_word = |name: &str| {
@@ -222,45 +224,45 @@ pub fn with_word<W: AsRef<str> + Ord>(typed: &str, names: impl IntoIterator<Item
     names
 }
 
-/// A half-open span of bytes of the line that was parsed: `start` is the first byte, `end` the one after the last.
+/// A half-open range of bytes in the parsed line: `start` is the first byte, `end` the one after the last.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Span {
-    /// Offset of the first byte.
+    /// The offset of the first byte.
     pub start: usize,
-    /// Offset after the last byte; equal to `start` for a place between two characters.
+    /// The offset after the last byte; equal to `start` for a place between two characters.
     pub end: usize,
 }
 
 impl Span {
-    /// The span from `start` up to `end`.
+    /// Makes the span from `start` up to `end`.
     pub fn new(start: usize, end: usize) -> Self {
         Span { start, end }
     }
 
-    /// The span from the start of `self` to the end of `other`.
+    /// Returns the span from the start of `self` to the end of `other`.
     pub fn to(self, other: Span) -> Self {
         Span::new(self.start, other.end)
     }
 }
 
-/// A node of the tree and where it was written.
+/// A node of the tree, and its place in the line.
 ///
-/// Two nodes are equal when they *mean* the same, wherever they stand: equality looks at `node` alone.
+/// Two nodes are equal if they have the same meaning, wherever they are: equality compares only `node`.
 #[derive(Clone)]
 pub struct Spanned<T> {
-    /// What was written.
+    /// The node.
     pub node: T,
-    /// Where it was written.
+    /// The place in the line.
     pub at: Span,
 }
 
 impl<T> Spanned<T> {
-    /// `node`, written at `at`.
+    /// Makes a node at a place.
     pub fn new(node: T, at: Span) -> Self {
         Spanned { node, at }
     }
 
-    /// The same place with another node.
+    /// Replaces the node, and keeps the place.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Spanned<U> {
         Spanned::new(change(self.node), self.at)
     }
@@ -274,21 +276,21 @@ impl<T: PartialEq> PartialEq for Spanned<T> {
 
 impl<T: Eq> Eq for Spanned<T> {}
 
-/// `5..9`
+/// Printed as `5..9`.
 impl Debug for Span {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{}..{}", self.start, self.end)
     }
 }
 
-/// `Name("heap")@5..9`
+/// Printed as `Name("heap")@5..9`.
 impl<T: Debug> Debug for Spanned<T> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}@{:?}", self.node, self.at)
     }
 }
 
-/// What a part of a line is.
+/// The class of a part of a line, for its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     /// The name of a command.
@@ -297,7 +299,7 @@ pub enum Class {
     Keyword,
     /// A field of a filter.
     Field,
-    /// A function or the type of a number before its parenthesis.
+    /// A function, or the type of a number, before its parenthesis.
     Function,
     /// A number, a size or a time, typed or pasted.
     Number,
@@ -311,9 +313,9 @@ pub enum Class {
     Operator,
     /// A comment.
     Comment,
-    /// What goes to the shell.
+    /// Text that is passed to the shell.
     Shell,
-    /// What cannot stand where it does. Never the last part of the line, which may be unfinished.
+    /// A part that is not allowed at its place. Never the last part of the line, which may be incomplete.
     Wrong,
 }
 

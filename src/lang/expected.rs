@@ -1,4 +1,4 @@
-//! What could stand at a place: errors list it, and completion offers it.
+//! The alternatives at a place in a line: errors list them, and completion offers them.
 
 use super::expression::{ChangeFunction, Function};
 use super::field::{FilterField, FilterSubject, PageField, RegionField, ValueType};
@@ -7,7 +7,7 @@ use super::syntax::{Format, Unit};
 use crate::kernel::Key;
 use crate::kernel::words::Worded;
 
-/// Something that could stand at a place.
+/// An alternative at a place in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Expected {
     /// The name of a command.
@@ -18,13 +18,13 @@ pub enum Expected {
     Word(&'static str),
     /// Exactly this option: `--how`.
     Option(&'static str),
-    /// The letters behind `print/`.
+    /// The letters after `print/`.
     Format,
-    /// The count and letters behind `x/`.
+    /// The count and letters after `x/`.
     Layout,
-    /// The size and count behind `find/`.
+    /// The size and count after `find/`.
     Search,
-    /// A number, a text or bytes to look for.
+    /// A number, a text or bytes to search.
     Pattern,
     /// Exactly this mark: `(`, `..`, `,`.
     Mark(&'static str),
@@ -32,7 +32,7 @@ pub enum Expected {
     Operator,
     /// A comparison of a filter.
     Comparison,
-    /// An address, region, module or `A..B`: whatever a range is made of.
+    /// A range: an address, region, module, or `A..B`.
     Range,
     /// An address, a number or a name.
     Expression,
@@ -46,9 +46,9 @@ pub enum Expected {
     Number,
     /// A time: `100ms`, `1s`.
     Duration,
-    /// A condition on pages: a field, or what may stand before one.
+    /// A condition on pages: a field, or what may precede one.
     PageField,
-    /// A condition on regions: a field, or what may stand before one.
+    /// A condition on regions: a field, or what may precede one.
     RegionField,
     /// An integer field of pages, or a value.
     PageQuantity,
@@ -66,7 +66,7 @@ pub enum Expected {
     Process,
     /// The path of a cgroup.
     Cgroup,
-    /// A process, its name as a text.
+    /// A process, with its name as a text.
     NamedProcess,
     /// The name of a process as a text.
     ProcessName,
@@ -91,7 +91,7 @@ pub enum Expected {
 }
 
 impl FilterSubject {
-    /// A condition on it.
+    /// Returns the alternative for a condition on this subject.
     pub(super) fn condition(self) -> Expected {
         match self {
             FilterSubject::Page => Expected::PageField,
@@ -99,7 +99,7 @@ impl FilterSubject {
         }
     }
 
-    /// A number of it.
+    /// Returns the alternative for a number of this subject.
     pub(super) fn quantity(self) -> Expected {
         match self {
             FilterSubject::Page => Expected::PageQuantity,
@@ -109,7 +109,7 @@ impl FilterSubject {
 }
 
 impl Expected {
-    /// In words for a person.
+    /// Returns the alternative in words.
     pub fn describe(self) -> String {
         match self {
             Expected::Command => "a command".into(),
@@ -154,7 +154,7 @@ impl Expected {
         }
     }
 
-    /// The plain words that may stand here, as far as they do not depend on a target.
+    /// Returns the words that are possible, as far as they do not depend on a target.
     pub(super) fn words(self) -> Vec<&'static str> {
         fn names<F: FilterField>(wanted: impl Fn(F) -> bool) -> impl Iterator<Item = &'static str> {
             F::all().filter(move |field| wanted(*field)).map(F::name)
@@ -179,7 +179,7 @@ impl Expected {
     }
 }
 
-/// The keys that have more than two values, and the others.
+/// Returns the keys with more than two values as words, and a phrase for the others.
 fn key(keys: TakenKeys) -> Vec<String> {
     let words = keys.all().filter(|key| key.value_type() != ValueType::Boolean).map(|key| format!("`{key}`"));
     let others: &[&str] = match keys.facts {
@@ -190,10 +190,10 @@ fn key(keys: TakenKeys) -> Vec<String> {
     words.chain(others.iter().map(|&other| other.to_owned())).collect()
 }
 
-/// Everything that could stand at a place, each once, in a fixed order.
+/// Returns the alternatives in words, each once, in a fixed order.
 pub(super) fn describe_all(expected: &[Expected]) -> Vec<String> {
     let implied = |one: &Expected| match one {
-        // No line is wrong because it lacks an option.
+        // A missing option never makes a line wrong.
         Expected::Option(_) => expected.len() > 1,
         Expected::Expression => expected.contains(&Expected::Range) || expected.contains(&Expected::NamedProcess),
         Expected::SourceFile => expected.contains(&Expected::Expression),

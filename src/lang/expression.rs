@@ -1,4 +1,4 @@
-//! Expressions: the tree, and how tightly operators bind, which is tested equal to `grammar/operators`.
+//! Expressions: the tree, and the precedence of operators, which a test compares with `grammar/operators`.
 
 use crate::kernel::words::{Worded, worded};
 use crate::lang::ctype::CType;
@@ -7,37 +7,37 @@ use crate::lang::field::{FilterField, PageField};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// A name: plain (`main`, `libc.so.6`, `a::b`) or from 'single quotes'.
+/// A name: plain (`main`, `libc.so.6`, `a::b`) or in 'single quotes'.
 ///
-/// What it stands for (a symbol first, then a region or module) is decided when it is evaluated.
+/// The evaluation decides what it names: first a symbol, then a region or module.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WrittenName(pub String);
 
-/// A symbol as `info address` and `&` take it: `main` or `libc.so.6!malloc`.
+/// A symbol in `info address` and after `&`: `main` or `libc.so.6!malloc`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SymbolName {
-    /// The module it must be of.
+    /// The module that must define the symbol, if it is given.
     pub module: Option<Spanned<WrittenName>>,
-    /// The symbol.
+    /// The name of the symbol.
     pub symbol: Spanned<WrittenName>,
 }
 
-/// Something with a value.
+/// An expression, which has a value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expression {
     /// A number from 0 to 2^64-1, its suffix `K M G T` already applied; also a pasted address.
     Integer(i128),
     /// `7.5`
     Fraction(f64),
-    /// `4p`: so many pages of the target.
+    /// `4p`: the size of this many pages of the target.
     Pages(u64),
     /// `"text"`, unescaped.
     Text(String),
-    /// The same with an escape of bytes, `"a\x0ab"`.
+    /// `"a\x0ab"`: a text with an escaped byte.
     EscapedText {
-        /// Unescaped, except for these.
+        /// The text, unescaped except for bytes.
         text: String,
-        /// What stands between the quotes.
+        /// The text between the quotes, unchanged.
         raw: String,
     },
     /// `main`, `libc.so.6`, `'a name'`, `heap`.
@@ -46,7 +46,7 @@ pub enum Expression {
     ModuleSymbol {
         /// The module.
         module: Spanned<WrittenName>,
-        /// The symbol in it.
+        /// The symbol in the module.
         symbol: Spanned<WrittenName>,
     },
     /// `libc.so.6!0x1149`: an address in the file, as objdump shows it.
@@ -60,14 +60,14 @@ pub enum Expression {
     SourceLine {
         /// The file: its whole path, or the end of it.
         file: Spanned<WrittenName>,
-        /// The line in it.
+        /// The line of the file.
         line: Spanned<u64>,
     },
     /// `libc.so.6[2]`: a region of a module, counted from 0.
     ModuleRegion {
         /// The module.
         module: Spanned<WrittenName>,
-        /// Which of its regions.
+        /// The index of the region.
         index: Spanned<u64>,
     },
     /// `[heap]`: the region with that name; the brackets are not part of the text.
@@ -82,20 +82,20 @@ pub enum Expression {
     Variable(String),
     /// `$`, `$N`, `$$`, `$$N`: a value of the value history.
     History(HistoryReference),
-    /// `$_`: the last address that was looked at.
+    /// `$_`: the last address that a command has shown.
     LastAddress,
     /// `$pc`, `$sp`, if `/proc` shows them.
     Register(Register),
-    /// `-E` and its like; `*E` reads a pointer.
+    /// `-E` and other prefix operators; `*E` reads a pointer.
     Unary {
         /// The operator.
         operator: Spanned<UnaryOperator>,
-        /// What it applies to.
+        /// The operand.
         operand: Box<Spanned<Expression>>,
     },
-    /// `A + B` and its like.
+    /// `A + B` and other binary operators.
     Binary {
-        /// The operator, with its own place: an overflow points at it.
+        /// The operator, with its place, which the error of an overflow shows.
         operator: Spanned<BinaryOperator>,
         /// The left operand.
         left: Box<Spanned<Expression>>,
@@ -113,57 +113,57 @@ pub enum Expression {
     Element {
         /// The array or pointer.
         of: Box<Spanned<Expression>>,
-        /// Which element, from 0.
+        /// The index of the element, from 0.
         index: Spanned<u64>,
     },
     /// `u8(E)` … `f64(E)`: reads the target's memory at the address E.
     Read {
-        /// What is read.
+        /// The type that is read.
         as_type: NumberType,
-        /// Where it is read.
+        /// The address of the value.
         address: Box<Spanned<Expression>>,
     },
     /// `pfn(A)`, `start(R)` and the other functions.
     Call {
-        /// Which function.
+        /// The function.
         function: Function,
-        /// Its argument; a single expression for those that want an address.
+        /// The argument; a single expression for functions of an address.
         argument: Box<Spanned<Range>>,
         /// `where FILTER`, for functions that count pages.
         filter: Option<Box<Spanned<FilterExpression<PageField>>>>,
     },
-    /// `changed(A, B in R where F)` and its like.
+    /// `changed(A, B in R where F)` and the other functions of two snapshots.
     Changes(Box<Changes>),
-    /// `dirty`: a field, only in a filter; also what `state == swapped` becomes.
+    /// `dirty`: a field, only in a filter. `state == swapped` becomes the field `swapped`.
     Field(&'static str),
-    /// `flags(NAME)`, only in a filter: a bit of the frame's `/proc/kpageflags` by its name there or as `bitNN`.
+    /// `flags(NAME)`, only in a filter: a bit of the frame's `/proc/kpageflags`, by its name or as `bitNN`.
     Flag(Spanned<String>),
 }
 
-/// What may stand where a range is wanted.
+/// A range.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Range {
     /// `all`: the whole address space.
     All,
     /// An address, region, module or symbol, or a variable that holds a range.
     Expression(Expression),
-    /// `A..B`, B not included. `pfn:A..pfn:B` is one with two frames.
+    /// `A..B`, B not included. With frames `pfn:A..pfn:B`.
     Span {
         /// The first byte.
         start: Spanned<Expression>,
-        /// The one after the last.
+        /// The address after the last byte.
         end: Spanned<Expression>,
     },
     /// `A, +LENGTH`, in bytes unless LENGTH is in pages.
     Length {
         /// The first byte.
         start: Spanned<Expression>,
-        /// How long.
+        /// The length.
         length: Spanned<Expression>,
     },
 }
 
-/// A place in the value history, as in gdb.
+/// A reference to the value history, as in gdb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HistoryReference {
     /// `$`: the last value (`$$0`).
@@ -185,15 +185,15 @@ worded! {
     }
 }
 
-/// The address that the last command has shown.
+/// The variable with the last address that a command has shown.
 pub const LAST_ADDRESS: &str = "$_";
 
-/// The variables that no line can set.
+/// Returns the variables that no line can set.
 pub fn fixed_variables() -> impl Iterator<Item = &'static str> {
     [LAST_ADDRESS].into_iter().chain(Register::words())
 }
 
-/// Whether a variable is one of them.
+/// Returns whether a variable is one that no line can set.
 pub fn is_fixed(variable: &str) -> bool {
     fixed_variables().any(|fixed| fixed == variable)
 }
@@ -288,7 +288,7 @@ worded! {
 }
 
 impl Expression {
-    /// Whether its value is a number of bytes, by the function that it calls.
+    /// Returns whether the value is a number of bytes, by the function that the expression calls.
     pub fn counts_bytes(&self) -> bool {
         use Function::{Bytes, Huge, Pss, Rss, Size, Swapped, Uss};
         matches!(self, Expression::Call { function: Bytes | Huge | Pss | Rss | Size | Swapped | Uss, .. })
@@ -355,7 +355,7 @@ worded! {
 }
 
 impl Function {
-    /// Whether it adds up the pages of a range, and so takes a filter.
+    /// Returns whether the function adds up the pages of a range, so that it accepts a filter.
     pub fn takes_filter(self) -> bool {
         use Function::{Bytes, Count, First, Huge, Last, Longest, Pss, Rss, Runs, Swapped, Uss};
         matches!(self, Count | Bytes | Runs | Longest | First | Last | Rss | Pss | Uss | Swapped | Huge)
@@ -381,58 +381,58 @@ worded! {
     }
 }
 
-/// The word for the present; no snapshot can have this name.
+/// The word for the present, which no snapshot can have as its name.
 pub const NOW: &str = "now";
 
 /// A call of a function of two snapshots.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Changes {
-    /// Which pages count.
+    /// The function, which decides which pages count.
     pub function: Spanned<ChangeFunction>,
     /// The earlier snapshot.
     pub from: Spanned<String>,
-    /// The later one; the present if absent.
+    /// The later snapshot; the present if absent.
     pub to: Option<Spanned<String>>,
-    /// In which range; all that both snapshots cover if absent.
+    /// The range; all that both snapshots cover if absent.
     pub range: Option<Spanned<Range>>,
-    /// Which pages, as they are now.
+    /// A filter on the pages, as they are now.
     pub filter: Option<Spanned<FilterExpression<PageField>>>,
 }
 
 /// A filter: a condition in which the fields `F`, of pages or of regions, are names.
 ///
-/// The parser has checked the types: conditions are joined, numbers are computed and compared, texts are compared.
+/// The parser has checked the types: words join conditions, numbers are computed and compared, and texts are compared.
 #[derive(Clone, PartialEq)]
 pub struct FilterExpression<F> {
-    /// The condition. All of its fields are of `F`.
+    /// The condition, in which all fields are of `F`.
     pub condition: Expression,
     fields: PhantomData<F>,
 }
 
 impl<F: FilterField> FilterExpression<F> {
-    /// The filter that a condition on fields of `F` is.
+    /// Makes the filter of a condition on fields of `F`.
     pub(super) fn of(condition: Expression) -> Self {
         FilterExpression { condition, fields: PhantomData }
     }
 
-    /// The filter `FIELD`, for a boolean field.
+    /// Makes the filter `FIELD`, for a boolean field.
     pub fn is(field: F) -> Self {
         FilterExpression::of(Expression::Field(field.name()))
     }
 
-    /// The filter `self and other`.
+    /// Makes the filter `self and other`.
     pub fn and(self, other: Self) -> Self {
         let place = Span::default();
         let [left, right] = [self, other].map(|filter| Box::new(Spanned::new(filter.condition, place)));
         FilterExpression::of(Expression::Binary { operator: Spanned::new(BinaryOperator::And, place), left, right })
     }
 
-    /// Whether it has a field of these names.
+    /// Returns whether the filter has a field for whose name `is` is true.
     pub fn has_field(&self, is: fn(&str) -> bool) -> bool {
         self.condition.has_field(is)
     }
 
-    /// Whether it tests a page or region. A filter that only compares values gives the same answer for all.
+    /// Returns whether the filter tests a page or region. One that only compares values has the same result for all.
     pub fn has_fields(&self) -> bool {
         self.condition.has_fields()
     }
@@ -445,7 +445,7 @@ impl<F> fmt::Debug for FilterExpression<F> {
 }
 
 impl Expression {
-    /// Whether its value depends on a page or region.
+    /// Returns whether the value depends on a page or region.
     pub fn has_fields(&self) -> bool {
         match self {
             Expression::Field(_) | Expression::Flag(_) => true,
@@ -455,7 +455,7 @@ impl Expression {
         }
     }
 
-    /// Whether it has a field of these names.
+    /// Returns whether the expression has a field for whose name `is` is true.
     fn has_field(&self, is: fn(&str) -> bool) -> bool {
         match self {
             Expression::Field(name) => is(name),
@@ -465,7 +465,7 @@ impl Expression {
         }
     }
 
-    /// Adds the variables that it names, without the `$`, each once.
+    /// Adds the variables in the expression, without the `$`, each once.
     pub fn add_variables<'a>(&'a self, to: &mut Vec<&'a str>) {
         match self {
             Expression::Variable(name) if to.contains(&name.as_str()) => {}
@@ -506,7 +506,7 @@ impl Range {
     }
 }
 
-/// How tightly an operator binds; all are left-associative.
+/// The precedence of an operator, the loosest first. All are left-associative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Level {
     Or,
@@ -523,24 +523,24 @@ pub(super) enum Level {
 }
 
 impl Level {
-    /// Whether its operators compare.
+    /// Returns whether the operators of this level compare.
     pub(super) fn compares(self) -> bool {
         matches!(self, Level::Equality | Level::Relation)
     }
 
-    /// Whether its operators join conditions.
+    /// Returns whether the operators of this level join conditions.
     pub(super) fn joins(self) -> bool {
         self <= Level::And
     }
 }
 
-/// Whether a bare word is an operator, and never a name.
+/// Returns whether a bare word is an operator, and never a name.
 pub(crate) fn is_operator_word(word: &str) -> bool {
     matches!(word, "and" | "or" | "not")
 }
 
 impl BinaryOperator {
-    /// The word for it, which filters are printed with.
+    /// Returns the word with which filters print the operator, if it has one.
     pub(super) fn as_word(self) -> Option<&'static str> {
         match self {
             BinaryOperator::Or => Some("or"),
@@ -549,7 +549,7 @@ impl BinaryOperator {
         }
     }
 
-    /// How tightly it binds.
+    /// Returns the level of the operator.
     pub(super) fn level(self) -> Level {
         use BinaryOperator as B;
         match self {

@@ -1,6 +1,6 @@
 //! The fields of filters: those of pages, which `kernel::page_fact` declares, and those of regions. Parser, evaluator
-//! and completion use them. Each state, kind and flag is a field under its own name. And the keys of `by`, which fields
-//! are too, as they are written, and which of them a command takes.
+//! and completion use them. Each state, kind and flag is also a field. And the keys of `by`, as they are written, and
+//! the keys that a command accepts.
 
 use super::error::Spanned;
 use crate::kernel::page_fact::FLAG_WORDS;
@@ -8,41 +8,41 @@ pub use crate::kernel::page_fact::{PageFact, PageField, ValueType};
 use crate::kernel::{Key, Kind, State};
 use std::fmt::{self, Display, Formatter};
 
-/// A set of fields that filters can be made of: [`PageField`] or [`RegionField`].
+/// A set of fields for filters: [`PageField`] or [`RegionField`].
 pub trait FilterField: Copy + fmt::Debug + PartialEq + Eq + 'static {
-    /// What has these fields.
+    /// The subject with these fields.
     const SUBJECT: FilterSubject;
-    /// Every field.
+    /// Returns all fields.
     fn all() -> impl Iterator<Item = Self>;
-    /// As it is written.
+    /// Returns the name of the field.
     fn name(self) -> &'static str;
-    /// What it holds.
+    /// Returns the type of the field's value.
     fn value_type(self) -> ValueType;
-    /// Whether this field can be compared with the boolean field `word`: `state == swapped`.
+    /// Returns whether this field can be compared with the boolean field `word`: `state == swapped`.
     fn takes(self, word: Self) -> bool;
-    /// Names that are accepted in place of its own.
+    /// Returns other names that are accepted for the field.
     fn other_names(self) -> &'static [&'static str] {
         &[]
     }
-    /// All its names, its own first.
+    /// Returns all names of the field, the main one first.
     fn names(self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.name()).chain(self.other_names().iter().copied())
     }
-    /// The field with that name. A boolean field and a number may share one.
+    /// Returns the field with this name. A boolean field and a number may share one.
     fn from_name(name: &str) -> Option<Self> {
         Self::all().find(|field| field.names().any(|one| one == name))
     }
-    /// The number of that name, or the field that is none: `shared > 1M` beside `shared`.
+    /// Returns the number with this name, or the field that is not one: `shared > 1M` and `shared`.
     fn with_name(name: &str, is_number: bool) -> Option<Self> {
         Self::all().find(|field| field.is_integer() == is_number && field.names().any(|one| one == name))
     }
-    /// Whether it is a number.
+    /// Returns whether the field is a number.
     fn is_integer(self) -> bool {
         self.value_type() == ValueType::Integer
     }
 }
 
-/// What a filter is applied to.
+/// The subject of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilterSubject {
     /// A page, or a page frame.
@@ -52,12 +52,12 @@ pub enum FilterSubject {
 }
 
 impl FilterSubject {
-    /// Whether a field of this name is a condition by itself.
+    /// Returns whether a field with this name is a condition by itself.
     pub fn has_condition(self, name: &str) -> bool {
         self.fields().contains(&(name, ValueType::Boolean))
     }
 
-    /// The names of its fields, with what each holds. A condition and a number may share one.
+    /// Returns the names of its fields, with the type of each. A condition and a number may share a name.
     pub(super) fn fields(self) -> Vec<(&'static str, ValueType)> {
         fn of<F: FilterField>() -> Vec<(&'static str, ValueType)> {
             F::all().flat_map(|field| field.names().map(move |name| (name, field.value_type()))).collect()
@@ -68,7 +68,7 @@ impl FilterSubject {
         }
     }
 
-    /// The conditions that a field can be compared with: those of `state == swapped`.
+    /// Returns the conditions with which a field can be compared: those of `state == swapped`.
     pub(super) fn words(self, name: &str) -> Vec<&'static str> {
         let compared = PageField::from_name(name).filter(|_| self == FilterSubject::Page);
         let is_taken = |word: &PageField| compared.is_some_and(|field| field.takes(*word));
@@ -122,7 +122,7 @@ macro_rules! region_fields {
         }
 
         impl $set {
-            /// Its meaning, for the help.
+            /// Returns the meaning of the field, for the help.
             pub fn doc(self) -> &'static str {
                 match self {
                     $($set::$variant => concat!($($doc),*).trim_ascii_start(),)*
@@ -212,7 +212,7 @@ region_fields! {
     }
 }
 
-/// A key as it is written: whether a flag has the name is found out when the line runs.
+/// A key as it is written. Whether a flag has the name is checked when the line runs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WrittenKey {
     /// A word.
@@ -230,35 +230,36 @@ impl Display for WrittenKey {
     }
 }
 
-/// The facts about pages that are keys of a command.
+/// The facts about pages that a command accepts as keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyFacts {
-    /// None.
+    /// No facts.
     None,
-    /// Keys that frames have.
+    /// The facts of frames.
     OfFrames,
-    /// Keys that changes have. Any other that can be grouped by is parsed too: the command says what to type for it.
+    /// The facts of changes. All others that can be grouped by are parsed too, and the command's error names the right
+    /// one.
     OfChanges,
-    /// All that can be grouped by, and each state, kind and flag.
+    /// All facts that can be grouped by, and each state, kind and flag.
     All,
 }
 
-/// The keys that a command takes.
+/// The keys that a command accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TakenKeys {
-    /// What is known of a page.
+    /// The facts about a page.
     pub facts: KeyFacts,
-    /// What comes from outside of a page, and single facts besides.
+    /// Keys that are not facts about a page, and single facts in addition.
     pub others: &'static [Key],
 }
 
 impl TakenKeys {
-    /// Only what comes from outside of a page.
+    /// Makes a set of keys that are not facts about a page.
     pub const fn only(others: &'static [Key]) -> Self {
         TakenKeys { facts: KeyFacts::None, others }
     }
 
-    /// Whether `key` is one of them.
+    /// Returns whether `key` is in the set.
     pub fn takes(self, key: Key) -> bool {
         let is_taken_fact = |field: PageField| {
             let row = field.fact().row();
@@ -273,17 +274,17 @@ impl TakenKeys {
         matches!(key, Key::Page(field) if is_taken_fact(field)) || self.others.contains(&key)
     }
 
-    /// Keys that are words, in the order of the help.
+    /// Returns the keys that are words, in the order of the help.
     pub fn all(self) -> impl Iterator<Item = Key> {
         Key::all().filter(move |&key| self.takes(key))
     }
 
-    /// All words for them, also those that are only accepted.
+    /// Returns all words for the keys, including other accepted ones.
     pub fn words(self) -> impl Iterator<Item = &'static str> {
         self.all().flat_map(words_of)
     }
 
-    /// The key of a word, also of one that only the run of the command refuses.
+    /// Returns the key of a word, also of one that only the command itself refuses.
     pub fn from_word(self, word: &str) -> Option<Key> {
         let facts = if self.facts == KeyFacts::OfChanges { KeyFacts::All } else { self.facts };
         TakenKeys { facts, ..self }.all().find(|&key| words_of(key).any(|one| one == word))

@@ -1,6 +1,6 @@
-//! Names that somebody else chose (a process, a region, a file, a symbol) as words of the language. Completion, hints
-//! and "did you mean" write them here and nowhere else: a name that could be read as a pipe, a file to write, a clause
-//! or another kind of thing is quoted, and one that cannot be written is not offered.
+//! Writes hostile names (of processes, regions, files, symbols) as words of the language, for completion, hints and
+//! "did you mean". A name that could be read as a pipe, a redirection, a clause or another kind of word is quoted, and
+//! one that cannot be written is not offered.
 
 use super::Language;
 use super::error::{Class, Spanned};
@@ -9,21 +9,22 @@ use super::lexer::{self, Token, TokenKind, escape};
 use super::parser;
 use crate::kernel::text::is_plain;
 
-/// What a name is read as.
+/// The kind of word that a name must be read as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForeignName {
     /// A symbol, a module, a region, a source file.
     Symbol,
-    /// A process: without quotes, digits and `self` are something else.
+    /// A process. Without quotes, digits and `self` have another meaning.
     Process,
-    /// The path of a file, in this quote if it needs one.
+    /// The path of a file, in this kind of quotes if it needs any.
     Path(char),
     /// A text, always in double quotes.
     Text,
 }
 
 impl ForeignName {
-    /// The ways to write it, the simplest first. Each is a name only if the language reads it as one.
+    /// Returns the ways to write the name, the simplest first. The caller checks that the language reads one as the
+    /// name.
     fn spellings(self, name: &str) -> Vec<String> {
         let quoted = escape('\'', name);
         match self {
@@ -39,17 +40,17 @@ impl ForeignName {
     }
 }
 
-/// Characters of a path that mean nothing else, neither here nor in gdb.
+/// Returns whether a character of a path has no other meaning, neither here nor in gdb.
 fn is_plain_in_path(c: char) -> bool {
     c.is_alphanumeric() || "/._-+~,:=@%".contains(c)
 }
 
-/// Characters between brackets that mean nothing else.
+/// Returns whether a character between brackets has no other meaning.
 fn is_plain_in_brackets(c: char) -> bool {
     c.is_ascii_alphanumeric() || " _-+/.,:@".contains(c)
 }
 
-/// A name as it has to be typed: plain names, and those of regions in brackets, as they are, everything else in single
+/// Returns a name as it has to be typed: plain names, and those of regions in brackets, unchanged, all others in single
 /// quotes.
 pub fn spelling(name: &str) -> String {
     let inner = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
@@ -60,24 +61,24 @@ pub fn spelling(name: &str) -> String {
     }
 }
 
-/// The name of a process for a hint that may be typed at the prompt or in a shell. `None` if they would read it
-/// differently, or if it must not reach a terminal. A shell takes the quotes off: then an option, a number and a word
-/// of the program's own are no names.
+/// Returns the name of a process for a hint that may be typed at the prompt or in a shell. `None` if one of them would
+/// read it differently, or if it must not reach a terminal. A shell removes the quotes, so that an option, a number and
+/// a word of pmdb would not be read as names.
 pub fn spelling_anywhere(name: &str) -> Option<String> {
     let is_read_alike = !name.contains(['\'', '\\', '[']) && name.chars().all(is_plain);
     (is_read_alike && is_name_of_process(name)).then(|| spelling(name))
 }
 
-/// Whether a word on a command line means the process of that name: not an option, a number, the home of a user, or the
-/// demonstration.
+/// Returns whether a word on a command line is read as the name of a process: not as an option, a number, the home of a
+/// user, or the demonstration.
 pub fn is_name_of_process(name: &str) -> bool {
     let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
     !is_number && !name.starts_with(['-', '~']) && !matches!(name, "self" | "demo")
 }
 
 impl Language {
-    /// How a name is written behind `before`, and before `after`, so that it is one argument there, exactly this name.
-    /// `None` if it cannot be, or must not reach a terminal.
+    /// Returns how a name is written between `before` and `after`, so that it is exactly one argument. `None` if that
+    /// is impossible, or it must not reach a terminal.
     pub fn write_name(self, before: &str, name: &str, after: &str, kind: ForeignName) -> Option<String> {
         if !name.chars().all(is_plain) {
             return None;
@@ -85,7 +86,7 @@ impl Language {
         kind.spellings(name).into_iter().find(|word| self.reads_name(before, word, after, name, kind))
     }
 
-    /// Whether the parser takes `word` for one argument, and for this name.
+    /// Returns whether the parser reads `word` as one argument with this name.
     fn reads_name(self, before: &str, word: &str, after: &str, name: &str, kind: ForeignName) -> bool {
         let line = format!("{before}{word}{after}");
         let place = before.len()..before.len() + word.len();
@@ -102,7 +103,7 @@ impl Language {
         let is_name = |token: &Token<'_>| {
             let within = |part: &&Spanned<Class>| part.at.start <= token.at.start && token.at.end <= part.at.end;
             match classes.iter().rev().find(within).map(|part| part.node) {
-                // The parser notes what it takes for raw text, and what it takes for anything but a name.
+                // The parser records raw text, and the classes of all words that are not names.
                 None => matches!(kind, ForeignName::Symbol | ForeignName::Text),
                 Some(class) => class == Class::Text,
             }

@@ -1,15 +1,15 @@
-//! The usage of each command, taken from its rule in `grammar/language.ebnf`.
+//! The usage of each command, derived from its rule in `grammar/language.ebnf`.
 
-/// The language as written down.
+/// The grammar of the language.
 pub const LANGUAGE: &str = include_str!("../../grammar/language.ebnf");
-/// The table of operators.
+/// The table of operators and their levels.
 pub const OPERATORS: &str = include_str!("../../grammar/operators");
 
-/// The usage of a command in one line: `walk RANGE [where FILTER] [by KEY] [limit N]`. `None` if there is no such
-/// command.
+/// Returns the usage of a command in one line: `walk RANGE [where FILTER] [by KEY] [limit N]`. `None` if there is no
+/// such command.
 pub fn usage(command: &str) -> Option<String> {
     match command {
-        // These two take the rest of the line as it stands: tokens define that, not a rule.
+        // These two accept the rest of the line as raw text, which tokens define, and no rule.
         "shell" => return Some("shell COMMAND".into()),
         "pipe" => return Some("pipe COMMAND | SHELL-COMMAND".into()),
         "display" => {
@@ -25,7 +25,7 @@ pub fn usage(command: &str) -> Option<String> {
     Some(words.line)
 }
 
-/// What stands between the `=` and the `;` of a rule.
+/// Returns the text between `=` and `;` of a rule.
 fn rule(name: &str) -> Option<&'static str> {
     let mut rest = LANGUAGE;
     loop {
@@ -37,7 +37,7 @@ fn rule(name: &str) -> Option<&'static str> {
     }
 }
 
-/// The words and marks of a rule's body; a quoted one with its quotes.
+/// Returns the words and marks of a rule, quoted ones with their quotes.
 fn lexemes(body: &'static str) -> impl Iterator<Item = &'static str> {
     let mut rest = body;
     std::iter::from_fn(move || {
@@ -54,7 +54,7 @@ fn lexemes(body: &'static str) -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// The lexemes between the first one, a bracket, and the bracket that closes it.
+/// Returns the lexemes between the first one, a bracket, and the bracket that closes it.
 fn group<'a>(lexemes: &'a [&'a str]) -> &'a [&'a str] {
     let mut open = 0_usize;
     for (position, lexeme) in lexemes.iter().enumerate() {
@@ -70,10 +70,10 @@ fn group<'a>(lexemes: &'a [&'a str]) -> &'a [&'a str] {
     &[]
 }
 
-/// A usage line that grows.
+/// A usage line, as it is written.
 struct UsageLine {
     line: String,
-    /// Nothing stands between the last word and the next.
+    /// Whether no blank follows the last word.
     is_glued: bool,
 }
 
@@ -104,7 +104,7 @@ impl UsageLine {
                 }
                 "{" => {
                     self.push("[", true);
-                    // A mark that may be left out between the words is left out here.
+                    // An optional mark between words is omitted.
                     let shown = match inside.first() {
                         Some(&"[") => inside.get(group(inside).len() + 2..).unwrap_or_default(),
                         _ => inside,
@@ -145,7 +145,7 @@ impl UsageLine {
     }
 }
 
-/// A word of a rule as a person reads it: literals as they are, the names of rules in capitals.
+/// Returns a word of a rule for people: literals unchanged, the names of rules in capitals.
 fn readable_word(word: &str) -> String {
     if let Some(command) = word.strip_prefix('`') {
         return command.trim_start_matches('=').trim_end_matches('`').split('|').next().unwrap_or(command).to_owned();
@@ -182,19 +182,19 @@ fn readable_word(word: &str) -> String {
     }
 }
 
-/// `a|b|c` for a rule that is nothing but a choice of literals.
+/// Returns `a|b|c` for a rule that is only a choice of literals.
 fn choice_of_literals(name: &str) -> Option<String> {
     let mut words = Vec::new();
     for lexeme in lexemes(rule(name)?) {
         match lexeme.strip_prefix('"') {
             Some(literal) => words.push(literal.trim_end_matches('"')),
             None if lexeme == "|" => words.push("|"),
-            // A spelling that is only accepted is in no usage.
+            // An old spelling, which is only accepted, is in no usage.
             None if lexeme.starts_with("old_") => _ = words.pop(),
             None => return None,
         }
     }
-    // Two literals in a row are one alternative of two words.
+    // Two consecutive literals are one alternative of two words.
     let joined = words.join(" ").replace(" | ", "|");
     Some(joined)
 }

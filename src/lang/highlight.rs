@@ -1,4 +1,4 @@
-//! What each part of a line is, for its colour: as the parser takes it, not as it looks.
+//! The classes of the parts of a line, for colours, as the parser reads them.
 
 pub use super::error::Class;
 
@@ -7,7 +7,7 @@ use super::lexer::{self, TokenKind};
 use super::parser;
 use super::parser::Language;
 
-/// The parts of a line in order, without overlaps; blanks are part of none.
+/// Returns the parts of a line in order, without overlaps and blanks.
 pub(super) fn classes(language: Language, line: &str) -> Vec<Spanned<Class>> {
     let tokens = lexer::tokens(language, line);
     let (taken, wrong) = parser::classes(language, line, &tokens);
@@ -27,7 +27,7 @@ pub(super) fn classes(language: Language, line: &str) -> Vec<Spanned<Class>> {
         .collect()
 }
 
-/// What a token is by itself.
+/// Returns the class of a single token.
 fn class(kind: &TokenKind) -> Class {
     match kind {
         TokenKind::CommentLine | TokenKind::Comment => Class::Comment,

@@ -1,10 +1,10 @@
 //! The command language: text to syntax tree, and errors that point at a place. Pure.
 //!
-//! `grammar/language.ebnf` defines the language in two levels, and this room has the same two: `lexer` cuts a line into
+//! `grammar/language.ebnf` defines the language in two levels, and this module has the same: `lexer` splits a line into
 //! the longest tokens, and `parser` makes the tree of `syntax` from them. `display` writes expressions back.
-//! `tests/grammar` holds all of it to the file. Every error lists what could have stood where parsing failed
-//! (`expected`); `complete` offers the same at the cursor. `highlight` says what each word was taken for. `grammar`
-//! reads the usage of commands from the file, for the help.
+//! `tests/grammar` compares all of it with the file. Errors list the alternatives where parsing failed (`expected`);
+//! `complete` offers the same at the cursor. `highlight` returns the class of each word. `grammar` reads the usage of
+//! commands from the file, for the help.
 //!
 //! ```text
 //! highlight, complete       a line while it is typed
@@ -44,18 +44,18 @@ pub use setting::{ColorChoice, Editing, PagerChoice, ScreenSize, Setting, Settin
 pub use syntax::*;
 
 impl Language {
-    /// What could stand at `cursor`, a byte offset in `line`.
+    /// Returns what is possible at `cursor`, a byte offset in `line`.
     pub fn expectation(self, line: &str, cursor: usize) -> complete::Expectation {
         complete::expectation(self, line, cursor)
     }
 
-    /// The parts of a line in order, without overlaps; blanks are part of none.
+    /// Returns the parts of a line in order, without overlaps and blanks, each with its class.
     pub fn classes(self, line: &str) -> Vec<Spanned<highlight::Class>> {
         highlight::classes(self, line)
     }
 }
 
-/// The duration that a text stands for: `100ms`; a number alone is in seconds.
+/// Parses a duration such as `100ms`; a number alone is in seconds.
 pub fn parse_duration(text: &str) -> Option<std::time::Duration> {
     match lexer::tokens(Language { commands: &[], advice: None }, text).as_slice() {
         [token] => token.kind.duration(),

@@ -1,7 +1,7 @@
 //! Command files as programs: builds blocks from lines.
 //!
-//! Lines come one by one, from a file, a pipe or the prompt. So a file can be read whole before it runs, and a block
-//! can run as soon as its `end` has come. A line outside of blocks is not parsed here: its errors are reported when it
+//! Lines arrive one by one, from a file, a pipe or the prompt. So a file can be read whole before it runs, and a block
+//! runs as soon as its `end` has arrived. A line outside of blocks is not parsed here: its errors are reported when it
 //! runs.
 
 use std::rc::Rc;
@@ -11,10 +11,10 @@ use super::expression::Expression;
 use super::parser::Language;
 use super::syntax::{BlockLine, Control, Opening, ParsedLine, Resolved, Rows};
 
-/// Blocks nested deeper than this are an error.
+/// The deepest nesting of blocks.
 pub const DEEPEST: usize = 64;
 
-/// Statements, one after the other.
+/// A list of statements.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Block(pub Vec<ScriptStatement>);
 
@@ -23,56 +23,56 @@ pub struct Block(pub Vec<ScriptStatement>);
 pub struct ScriptStatement {
     /// The number of the line, from 1.
     pub line: usize,
-    /// The line.
+    /// The text of the line.
     pub text: Rc<str>,
-    /// What it is.
+    /// The kind of statement.
     pub node: Node,
 }
 
-/// What a statement is.
+/// The kind of a statement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Node {
     /// A line that is parsed when it runs.
     Text,
-    /// A line of a block, parsed once however often it runs.
+    /// A line of a block, parsed once for all its runs.
     ParsedLine(Box<ParsedLine>),
     /// `if E … else … end`
     If {
         /// The condition.
         condition: Spanned<Expression>,
-        /// If it is true.
+        /// The statements if the condition is true.
         then: Block,
-        /// If it is false.
+        /// The statements if the condition is false.
         otherwise: Block,
     },
     /// `while E … end`
     While {
-        /// As long as it is true.
+        /// The condition, evaluated before each iteration.
         condition: Spanned<Expression>,
-        /// What runs.
+        /// The statements of an iteration.
         body: Block,
     },
     /// `foreach $NAME in ROWS … end`
     Foreach {
-        /// Without the `$`.
+        /// The name of the variable, without the `$`.
         variable: String,
-        /// The values that it takes, one after the other.
+        /// The values of the variable, one for each iteration.
         rows: Rows,
-        /// What runs for each.
+        /// The statements of an iteration.
         body: Block,
     },
     /// `define NAME … end`
     Define {
         /// The name of the command.
         name: Spanned<String>,
-        /// What it does.
+        /// The statements of the command.
         body: Rc<Block>,
     },
     /// `document NAME … end`
     Document {
         /// The name of the command.
         name: Spanned<String>,
-        /// What `help` shows.
+        /// The text that `help` shows.
         text: String,
     },
     /// `loop_break`
@@ -82,7 +82,7 @@ pub enum Node {
 }
 
 impl Node {
-    /// The blocks in it.
+    /// Returns the blocks in the statement.
     pub fn blocks(&self) -> impl Iterator<Item = &Block> {
         let (first, second) = match self {
             Node::If { then, otherwise, .. } => (Some(then), Some(otherwise)),
@@ -94,14 +94,14 @@ impl Node {
     }
 }
 
-/// A line that cannot stand where it does, or a block that is not closed.
+/// An error in a block: a line that is not allowed at its place, or a block that is not closed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockFault {
     /// The number of the line.
     pub line: usize,
-    /// The line.
+    /// The text of the line.
     pub text: Rc<str>,
-    /// What is wrong with it.
+    /// The error.
     pub error: SyntaxError,
 }
 
@@ -109,20 +109,20 @@ pub struct BlockFault {
 pub struct Builder {
     language: Language,
     open: Vec<OpenBlock>,
-    /// The last line whose first word is no command, but nearly one that opens a block.
+    /// The last line whose first word is no command, but resembles one that opens a block.
     misspelt: Option<BlockFault>,
 }
 
-/// A block whose `end` has not come.
+/// A block that is not closed yet.
 #[derive(Debug)]
 struct OpenBlock {
     line: usize,
     text: Rc<str>,
-    /// Where its first word stands.
+    /// The place of its first word.
     word: Span,
     opening: Opening,
     body: Vec<ScriptStatement>,
-    /// The statements before `else`, once that has come.
+    /// The statements before `else`, if there was one.
     before_else: Option<Vec<ScriptStatement>>,
 }
 
@@ -132,7 +132,7 @@ impl Opening {
     }
 }
 
-/// The word that a line begins with, if it begins with one, and where it stands.
+/// Returns the first word of a line and its place, if the line begins with a word.
 pub fn first_word(line: &str) -> Option<(&str, Span)> {
     let start = line.len() - line.trim_start().len();
     let rest = line.get(start..)?;
@@ -142,16 +142,16 @@ pub fn first_word(line: &str) -> Option<(&str, Span)> {
     Some((word, Span::new(start, start + end)))
 }
 
-/// Lines that come one by one, and run together if they are a block.
+/// Lines that arrive one by one, and run together if they form a block.
 pub struct BlockLines {
     builder: Builder,
     text: String,
-    /// Where the last line begins, if it continues in the next one.
+    /// The offset of the last line, if it continues on the next one.
     begun: Option<usize>,
 }
 
 impl BlockLines {
-    /// No lines yet.
+    /// Makes an empty list.
     pub fn new(language: Language) -> Self {
         BlockLines { builder: Builder::new(language), text: String::new(), begun: None }
     }
@@ -162,8 +162,8 @@ impl BlockLines {
         self.text.push_str(part);
     }
 
-    /// Adds a line, or the end of one. Returns all lines, unless they leave a block open. Lines with a fault do not:
-    /// running them reports it.
+    /// Adds a line, or the end of one. Returns all lines, unless they leave a block open. Lines with a fault are
+    /// returned too, because running them reports it.
     pub fn push(&mut self, line: &str) -> Option<String> {
         let start = self.begun.take().unwrap_or(self.text.len());
         self.text.push_str(line);
@@ -175,17 +175,17 @@ impl BlockLines {
         Some(self.take())
     }
 
-    /// Whether nothing waits for its end.
+    /// Returns whether no lines are waiting for their block to end.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
-    /// How long the lines are.
+    /// Returns the length of the lines in bytes.
     pub fn bytes(&self) -> usize {
         self.text.len()
     }
 
-    /// Returns the lines as they are, and begins anew.
+    /// Returns the lines, and removes them.
     pub fn take(&mut self) -> String {
         let new = BlockLines::new(self.builder.language);
         std::mem::replace(self, new).text
@@ -193,20 +193,21 @@ impl BlockLines {
 }
 
 impl Builder {
-    /// A builder of lines in this language.
+    /// Makes a builder of lines in this language.
     pub fn new(language: Language) -> Self {
         Builder { language, open: Vec::new(), misspelt: None }
     }
 
-    /// Whether a block waits for its `end`.
+    /// Returns whether a block is open.
     pub fn is_open(&self) -> bool {
         !self.open.is_empty()
     }
 
-    /// Takes the next line. Returns a statement once it is complete and in no block.
+    /// Adds the next line. Returns a statement once it is complete and in no block.
     ///
     /// # Errors
-    /// A line that cannot stand here: an `end` too many, an `else` without an `if`, a block that cannot be begun so.
+    /// Fails for a line that is not allowed here: an `end` too many, an `else` without an `if`, an invalid beginning of
+    /// a block.
     pub fn push(&mut self, line: usize, text: &str) -> Result<Option<ScriptStatement>, BlockFault> {
         let first = first_word(text);
         let last = self.open.last().map(|open| &open.opening);
@@ -227,7 +228,7 @@ impl Builder {
         let text: Rc<str> = text.into();
         self.control(line, &text, word).map_err(|error| {
             let fault = BlockFault { line, text: text.clone(), error };
-            // The line that should have opened a block is the one to look at.
+            // The error is reported at the line that should have opened a block.
             match self.misspelt.take().filter(|_| does != BlockLine::Opens) {
                 Some(misspelt) => misspelt,
                 None => fault,
@@ -238,7 +239,7 @@ impl Builder {
     /// Ends the input.
     ///
     /// # Errors
-    /// The innermost block that is still open, at the line that opens it.
+    /// Fails at the line that opens the innermost block that is still open.
     pub fn finish(mut self) -> Result<(), BlockFault> {
         let Some(open) = self.open.pop() else {
             return Ok(());
@@ -328,7 +329,7 @@ impl Builder {
     }
 }
 
-/// The fault of a line that was probably meant to open a block.
+/// Returns the fault of a line that was probably meant to open a block.
 fn misspelt(language: Language, line: usize, text: &str, (word, at): (&str, Span)) -> Option<BlockFault> {
     if language.resolve_first(word) != Resolved::Unknown {
         return None;

@@ -1,4 +1,4 @@
-//! The settings of `set` and `show`: each is declared once, with its type, first value and meaning.
+//! The settings of `set` and `show`: each is declared once, with its type, initial value and meaning.
 
 use super::parser::{Failed, Parsed, Tokens, number, one_of, word};
 use crate::kernel::words::{Worded, worded};
@@ -72,7 +72,7 @@ worded! {
     }
 }
 
-/// A type of settings: a word of a few, or a number.
+/// A type of settings: one of a few words, or a number.
 trait SettingType: Copy + 'static {
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self>;
 
@@ -106,7 +106,7 @@ pub enum ScreenSize {
     Auto,
     /// No limit: 0, as in gdb.
     Unlimited,
-    /// So many.
+    /// This many.
     Of(u64),
 }
 
@@ -141,7 +141,7 @@ macro_rules! settings {
             $(#[doc = concat!("`", $name, "`: ", $doc, ".")] $setting($type),)*
         }
 
-        /// How pmdb works: the values of all settings.
+        /// The values of all settings.
         #[derive(Clone, PartialEq, Eq, Debug)]
         pub struct Settings {
             $(#[doc = concat!("`", $name, "`: ", $doc, ".")] pub $field: $type,)*
@@ -154,14 +154,14 @@ macro_rules! settings {
         }
 
         impl Settings {
-            /// A setting with the value that it has.
+            /// Returns a setting with its current value.
             pub fn get(&self, setting: Setting) -> SettingValue {
                 match setting {
                     $(Setting::$setting => SettingValue::$setting(self.$field),)*
                 }
             }
 
-            /// Gives a setting a value.
+            /// Sets the value of a setting.
             pub fn set(&mut self, value: SettingValue) {
                 match value {
                     $(SettingValue::$setting(value) => self.$field = value,)*
@@ -170,17 +170,17 @@ macro_rules! settings {
         }
 
         impl Setting {
-            /// Every setting, in the order that `show` lists them.
+            /// All settings, in the order of `show`.
             pub const ALL: &[Setting] = &[$(Setting::$setting,)*];
 
-            /// As it is written, of one word or two.
+            /// Returns the name of the setting, of one word or two.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Setting::$setting => $name,)*
                 }
             }
 
-            /// One line for the help.
+            /// Returns one line for the help.
             pub const fn about(self) -> &'static str {
                 match self {
                     $(Setting::$setting => $doc,)*
@@ -195,7 +195,7 @@ macro_rules! settings {
         }
 
         impl SettingValue {
-            /// The setting.
+            /// Returns the setting.
             pub const fn setting(self) -> Setting {
                 match self {
                     $(SettingValue::$setting(_) => Setting::$setting,)*
@@ -203,7 +203,7 @@ macro_rules! settings {
             }
         }
 
-        /// The value alone.
+        /// Printed without the name of the setting.
         impl Display for SettingValue {
             fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
                 match self {

@@ -1,8 +1,8 @@
-//! The syntax tree of a line: plain data, with the place of everything that an error may point at.
+//! The syntax tree of a line: plain data, with the place of each part that an error may refer to.
 //!
-//! Nothing here knows a target: `eval` finds out what names stand for. Nothing here knows a command: each has its own
-//! arguments and their parser, in `command`. Here is only how commands are named, and how a shortened name finds its
-//! command.
+//! The tree does not depend on a target: `eval` finds what names mean. Nor does it depend on commands: each has its
+//! arguments and their parser in `command`. This file has only the names of commands, and how an abbreviation is
+//! resolved.
 
 use crate::kernel::words::worded;
 use std::any::Any;
@@ -18,23 +18,23 @@ pub use super::expression::{
 };
 pub use super::field::{FilterField, FilterSubject, PageField, RegionField, ValueType};
 
-/// A command with its arguments, as its own parser made it.
+/// A command with its arguments, made by the command's parser.
 pub trait ParsedCommand: Any + Tree {
-    /// Writes it as a line that parses to the same.
+    /// Writes the command as a line that parses to the same.
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result;
 
-    /// What running it may change.
+    /// Returns what the command may change.
     fn reach(&self) -> Reach;
 }
 
-/// What `{:?}` prints of a command: its tree, which tests compare.
+/// What `{:?}` prints for a command: its tree, which tests compare.
 #[cfg(debug_assertions)]
 pub trait Tree: Debug {}
 
 #[cfg(debug_assertions)]
 impl<T: Debug> Tree for T {}
 
-/// What `{:?}` prints of a command: its line. The trees of all commands would take 300 KB of a release.
+/// What `{:?}` prints for a command: its line. Code for the trees of all commands would add 300 KB to a release.
 #[cfg(not(debug_assertions))]
 pub trait Tree {}
 
@@ -55,7 +55,7 @@ impl Display for dyn ParsedCommand {
 }
 
 impl dyn ParsedCommand {
-    /// The command, if it is this one.
+    /// Returns the command, if it is of type `T`.
     pub fn downcast_ref<T: Any>(&self) -> Option<&T> {
         (self as &dyn Any).downcast_ref()
     }
@@ -67,7 +67,7 @@ impl PartialEq for dyn ParsedCommand {
     }
 }
 
-/// `COMMAND --how …`: a command that looks at pages, and the reads behind its answer.
+/// `COMMAND --how …`: a command on pages, with the reads for its answer.
 #[derive(Clone, Debug)]
 pub struct How(pub Rc<dyn ParsedCommand>);
 
@@ -85,7 +85,7 @@ impl ParsedCommand for How {
     }
 }
 
-/// What follows the name of a command makes a command, or a line of a block.
+/// The result of parsing a line after its first word: a command, or a line of a block.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Statement {
     /// A command.
@@ -97,24 +97,24 @@ pub enum Statement {
 /// One line of input.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ParsedLine {
-    /// Nothing, or only blanks: at a prompt this repeats the last command.
+    /// Nothing, or only blanks. At a prompt this repeats the last command.
     Empty,
-    /// A line that holds only a comment.
+    /// A line with only a comment.
     Comment,
-    /// `!TEXT` or `shell TEXT`: the text goes to the shell as it stands.
+    /// `!TEXT` or `shell TEXT`: the unchanged text is passed to the shell.
     Shell(String),
-    /// A command of pmdb and where its output goes.
+    /// A command of pmdb, with its output.
     Command {
-        /// What to do.
+        /// The command.
         command: Spanned<Rc<dyn ParsedCommand>>,
-        /// Where the records are printed to.
+        /// The place to which the records are printed.
         output: Output,
     },
-    /// A line that opens, parts or closes a block, or leaves a loop.
+    /// A line that opens, divides or closes a block, or leaves a loop.
     Control(Box<Control>),
 }
 
-/// The lines that blocks are made of.
+/// A line that is a part of a block.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Control {
     /// The line that opens a block.
@@ -138,9 +138,9 @@ pub enum Opening {
     While(Spanned<Expression>),
     /// `foreach $NAME in ROWS`
     Foreach {
-        /// Without the `$`.
+        /// The name of the variable, without the `$`.
         variable: Spanned<String>,
-        /// The values that it takes, one after the other.
+        /// The values of the variable, one for each iteration.
         rows: Rows,
     },
     /// `define NAME`
@@ -152,7 +152,7 @@ pub enum Opening {
 /// The values of `foreach`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rows {
-    /// `regions …`, `walk …`: the ranges of the rows that the command shows.
+    /// `regions …`, `walk …`: the ranges of the rows that the command prints.
     Of(Spanned<Rc<dyn ParsedCommand>>),
     /// `threads`: the stack pointer of each thread.
     Threads,
@@ -163,20 +163,20 @@ pub enum Rows {
 /// An argument of a command file, or of a command that `define` made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Argument {
-    /// As it was typed.
+    /// The argument as it was typed.
     pub text: String,
-    /// The range or expression that it is; text otherwise.
+    /// The range or expression, if the argument is one; otherwise it is text.
     pub value: Option<Spanned<Range>>,
 }
 
-/// Where the output of a command goes.
+/// The output of a command.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
     /// The terminal, or whatever standard output is.
     Screen,
     /// `CMD | TEXT` or `pipe CMD | TEXT`: the raw text of a shell command.
     Pipe(Spanned<String>),
-    /// `CMD > PATH` (`append` is false) or `CMD >> PATH`. A leading `~/` is still as typed.
+    /// `CMD > PATH` (`append` is false) or `CMD >> PATH`. A leading `~/` is not expanded yet.
     File {
         /// The path, unquoted.
         path: Spanned<String>,
@@ -185,29 +185,29 @@ pub enum Output {
     },
 }
 
-/// What `display` shows.
+/// The content of a `display`.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "there are few at a time")]
 pub enum DisplayContent {
     /// A value, or memory in the form of `x`.
     Value {
-        /// As for `print`; with a count, a size or `s`, as for `x`.
+        /// The format, as for `print`; with a count, a size or `s`, as for `x`.
         layout: ValueFormat,
-        /// Whether it begins with a name that is in quotes because a command has it.
+        /// Whether the value begins with a quoted name that without quotes would be a command.
         is_quoted: bool,
-        /// Evaluated each time.
+        /// The value, evaluated each time.
         value: Spanned<Range>,
     },
     /// The answer of a command.
     Command {
-        /// As it was typed.
+        /// The command as it was typed.
         text: TypedText,
         /// The command.
         command: Spanned<Rc<dyn ParsedCommand>>,
     },
 }
 
-/// A text as it was typed. Any two are equal: the tree beside it holds the meaning.
+/// A text as it was typed. Any two are equal, because the tree next to it has the meaning.
 #[derive(Clone)]
 pub struct TypedText(pub String);
 
@@ -226,9 +226,9 @@ impl PartialEq for TypedText {
 /// The format after `/`. Each part is optional.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ValueFormat {
-    /// How many units; for `find` the most matches.
+    /// The number of units; for `find` the most matches.
     pub count: Option<u64>,
-    /// A `-` before the count: the units before the address. Only for `x`.
+    /// Whether a `-` precedes the count: the units before the address. Only for `x`.
     pub backward: bool,
     /// The format of each unit.
     pub format: Option<Format>,
@@ -279,7 +279,7 @@ worded! {
 }
 
 impl Format {
-    /// What it is, for the help.
+    /// Returns the meaning of the letter, for the help.
     pub const fn doc(self) -> &'static str {
         match self {
             Format::Hexadecimal => "hexadecimal",
@@ -297,7 +297,7 @@ impl Format {
 }
 
 impl Unit {
-    /// Bytes in it.
+    /// Returns the number of bytes in the unit.
     pub const fn bytes(self) -> u8 {
         match self {
             Unit::Byte => 1,
@@ -308,7 +308,7 @@ impl Unit {
     }
 }
 
-/// How many.
+/// A number in a clause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Count {
     /// `20`
@@ -326,7 +326,7 @@ pub enum Time {
     Variable(String),
 }
 
-/// How many rows are shown, and which.
+/// The number of rows to print, and which.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitClause {
     /// `limit` or `top`.
@@ -346,33 +346,33 @@ worded! {
     }
 }
 
-/// The name of a command, and how it may be typed.
+/// The name of a command, and the ways to type it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandName {
-    /// In full; a blank stands between a command and its subcommand.
+    /// The full name, with a space between a command and its subcommand.
     pub name: &'static str,
-    /// Fixed short forms, valid even where the bare prefix would be ambiguous.
+    /// Fixed abbreviations, valid even if they are ambiguous prefixes.
     pub short: &'static [&'static str],
-    /// Whether its last word must be typed in full, so that it takes no existing abbreviation.
+    /// Whether its last word must be typed in full, so that it does not make existing abbreviations ambiguous.
     pub is_whole: bool,
-    /// Whether it looks at pages, so that it can show its reads: `--how`.
+    /// Whether the command reads pages, so that it accepts `--how`.
     pub takes_how: bool,
-    /// What it may change.
+    /// The effects of the command.
     pub reach: Reach,
-    /// Whether it needs a process.
+    /// Whether the command needs a process.
     pub process: ProcessNeed,
-    /// What the line does, if blocks are made of such lines.
+    /// The effect of the line, if it is a part of a block.
     pub block: Option<BlockLine>,
 }
 
-/// What running a command may change.
+/// The effects that a command may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
-    /// Nothing: `display` may run it.
+    /// No effects: `display` may run it.
     Nothing,
-    /// What the session keeps, such as the target, variables and settings. A client of `--mcp` may run it.
+    /// Changes of the session, such as the target, variables and settings. A client of `--mcp` may run it.
     Session,
-    /// Files, the process, or whatever other lines do.
+    /// Changes of files, the process, or others.
     Outside,
 }
 
@@ -381,28 +381,28 @@ pub enum Reach {
 pub enum ProcessNeed {
     /// The command needs a process.
     Required,
-    /// The command needs none, but `pmdb NAME` takes the name for that of a process.
+    /// The command needs none, but `pmdb NAME` reads the name as that of a process.
     Optional,
     /// `pmdb NAME` runs it, without a process.
     Unused,
-    /// The same, if one of these words follows the name; `"` is any text in quotes, and `pfn:` any frame. Otherwise it
-    /// needs a process.
+    /// `pmdb NAME` runs it without a process if one of these words follows the name; `"` is any text in quotes, and
+    /// `pfn:` any frame. Otherwise it needs a process.
     UnusedBefore(&'static [&'static str]),
-    /// The same, if one of these words follows the first argument.
+    /// `pmdb NAME` runs it without a process if one of these words follows the first argument.
     UnusedBehind(&'static [&'static str]),
 }
 
-/// What a line of blocks does.
+/// The effect of a line in blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockLine {
     /// Opens a block.
     Opens,
-    /// Stands in a block.
+    /// Is inside a block.
     Inside,
 }
 
 impl CommandName {
-    /// A name that may be shortened.
+    /// Makes a name that may be abbreviated.
     pub const fn new(name: &'static str) -> Self {
         CommandName {
             name,
@@ -415,52 +415,52 @@ impl CommandName {
         }
     }
 
-    /// With fixed short forms.
+    /// Adds fixed abbreviations.
     pub const fn short(self, short: &'static [&'static str]) -> Self {
         CommandName { short, ..self }
     }
 
-    /// Typed in full.
+    /// Makes a name that must be typed in full.
     pub const fn whole(self) -> Self {
         CommandName { is_whole: true, ..self }
     }
 
-    /// With `--how`; such a command changes nothing.
+    /// Adds `--how`; such a command has no effects.
     pub const fn how(self) -> Self {
         CommandName { takes_how: true, reach: Reach::Nothing, ..self }
     }
 
-    /// Of a command that `display` may run.
+    /// Declares that `display` may run the command.
     pub const fn displayed(self) -> Self {
         CommandName { reach: Reach::Nothing, ..self }
     }
 
-    /// Of a command that changes nothing but what the session keeps.
+    /// Declares that the command changes only the session.
     pub const fn of_session(self) -> Self {
         CommandName { reach: Reach::Session, ..self }
     }
 
-    /// Of a command that needs no process, but `pmdb NAME` takes the name for that of a process.
+    /// Declares that the command needs no process, but `pmdb NAME` reads the name as that of a process.
     pub const fn detached(self) -> Self {
         CommandName { process: ProcessNeed::Optional, ..self }
     }
 
-    /// Of a command that `pmdb NAME` runs without a process.
+    /// Declares that `pmdb NAME` runs the command without a process.
     pub const fn alone(self) -> Self {
         CommandName { process: ProcessNeed::Unused, ..self }
     }
 
-    /// Of a command that `pmdb NAME WORD` runs without a process, as [`ProcessNeed::UnusedBefore`] says.
+    /// Declares that `pmdb NAME WORD` runs the command without a process, as [`ProcessNeed::UnusedBefore`].
     pub const fn alone_before(self, words: &'static [&'static str]) -> Self {
         CommandName { process: ProcessNeed::UnusedBefore(words), ..self }
     }
 
-    /// Of a command that `pmdb NAME ARGUMENT WORD` runs without a process, as [`ProcessNeed::UnusedBehind`] says.
+    /// Declares that `pmdb NAME ARGUMENT WORD` runs the command without a process, as [`ProcessNeed::UnusedBehind`].
     pub const fn alone_behind(self, words: &'static [&'static str]) -> Self {
         CommandName { process: ProcessNeed::UnusedBehind(words), ..self }
     }
 
-    /// A line of blocks, typed in full.
+    /// Makes a line of blocks, which must be typed in full.
     pub const fn block(self, line: BlockLine) -> Self {
         CommandName { block: Some(line), ..self.whole().detached() }
     }
@@ -474,18 +474,18 @@ impl CommandName {
     }
 }
 
-/// The command that a word means, which may be an abbreviation.
+/// The result of resolving a word, which may be an abbreviation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resolved {
     /// One command, in full.
     One(&'static str),
-    /// An abbreviation of several.
+    /// An abbreviation of several commands.
     Ambiguous(Vec<&'static str>),
     /// No command.
     Unknown,
 }
 
-/// Finds the one of `words` that `word` begins; those that are whole must be typed in full.
+/// Finds the one of `words` that begins with `word`. Those that are whole must be typed in full.
 pub(super) fn resolve(
     word: &str,
     words: impl Iterator<Item = &'static str>,

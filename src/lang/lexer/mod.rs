@@ -1,8 +1,7 @@
-//! Level 1 of the grammar: a line cut into tokens, the longest first.
+//! Level 1 of the grammar: splits a line into tokens, the longest first.
 //!
-//! Nothing is an error here: text that no rule matches becomes [`TokenKind::Other`], and the parser says what could
-//! have stood there. Each token rule is a nom parser over the text. The longest match wins; among equals, the earlier
-//! rule.
+//! The lexer has no errors: text that no rule matches becomes [`TokenKind::Other`], and the parser lists the
+//! alternatives. Each token rule is a nom parser over the text. The longest match wins; among equals, the earlier rule.
 
 mod pasted;
 pub(super) mod token;
@@ -23,7 +22,7 @@ use token::{Lexed, word_ends};
 pub(crate) use token::{NumberFault, OPTIONS, PastedText, is_blank, is_plain_name};
 pub(crate) use token::{Token, TokenKind, unescape};
 
-/// The line as tokens.
+/// Splits a line into tokens.
 pub(super) fn tokens(language: Language, line: &str) -> Vec<Token<'_>> {
     let mut tokens: Vec<Token<'_>> = Vec::new();
     let (mut open_parentheses, mut open_braces) = (0_usize, 0_usize);
@@ -49,7 +48,7 @@ pub(super) fn tokens(language: Language, line: &str) -> Vec<Token<'_>> {
             "}" => open_braces = open_braces.saturating_sub(1),
             _ => {}
         }
-        // gdb takes a blank before a format, and so do fingers.
+        // gdb accepts a blank before a format, and users type one.
         let is_format = matches!(kind, TokenKind::Format(_));
         let glued = is_format || tokens.last().is_some_and(|before| before.at.end == start);
         tokens.push(Token { kind, text: taken, at: Span::new(start, start + length), is_glued: glued });
@@ -58,26 +57,26 @@ pub(super) fn tokens(language: Language, line: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// What decides which rules may match here.
+/// The context that decides which rules may match.
 #[derive(Clone, Copy)]
 struct LexContext {
     is_first: bool,
-    /// Where the name of a command may stand.
+    /// Whether the name of a command is possible.
     begins_command: bool,
     is_in_parentheses: bool,
-    /// Between `{` and `}`, where a type stands.
+    /// Whether the place is between `{` and `}`, where a type is possible.
     is_in_braces: bool,
-    /// Directly behind what may have elements.
+    /// Whether a value with elements precedes directly.
     is_after_value: bool,
-    /// Directly behind the name of a command.
+    /// Whether the name of a command precedes directly.
     is_after_command: bool,
-    /// Where a pasted row may stand.
+    /// Whether a pasted row is possible.
     begins_arguments: bool,
-    /// At the beginning of the line, or behind a blank.
+    /// Whether the place is the beginning of the line, or follows a blank.
     is_apart: bool,
 }
 
-/// The longest token at the start of `text`, which is not empty.
+/// Returns the longest token at the start of `text`, which is not empty.
 fn longest(language: Language, text: &str, context: LexContext) -> (TokenKind, usize) {
     type Rule = fn(&str) -> Lexed<'_, TokenKind>;
     let rules: [(bool, &[Rule]); 8] = [
@@ -127,13 +126,13 @@ fn longest(language: Language, text: &str, context: LexContext) -> (TokenKind, u
     best
 }
 
-/// `soft-dirty` where a command begins; elsewhere it is a subtraction.
+/// Returns a name such as `soft-dirty`, which is read only where a command begins; elsewhere it is a subtraction.
 fn command_name(language: Language, text: &str) -> Option<&'static str> {
     let mut hyphenated = language.first_words().filter(|word| word.contains('-'));
     hyphenated.find(|name| terminated(tag(*name), word_ends).parse(text).is_ok())
 }
 
-/// Whether a command begins behind these tokens.
+/// Returns whether a command begins after these tokens.
 fn begins_command(language: Language, tokens: &[Token<'_>]) -> bool {
     match tokens {
         [] => true,
@@ -142,8 +141,8 @@ fn begins_command(language: Language, tokens: &[Token<'_>]) -> bool {
     }
 }
 
-/// Whether the last token is the name of a command, so that a format may stand at `start`: the first word, the word
-/// behind `pipe`, or the word behind `display` if the format is glued to it.
+/// Returns whether the last token is the name of a command, so that a format is possible at `start`: the first word,
+/// the word after `pipe`, or the word after `display` if the format follows directly.
 fn is_command(language: Language, tokens: &[Token<'_>], start: usize) -> bool {
     let name = match tokens {
         [name] => name,
@@ -154,8 +153,8 @@ fn is_command(language: Language, tokens: &[Token<'_>], start: usize) -> bool {
     name.kind == TokenKind::Name
 }
 
-/// Whether the arguments of a command begin behind these tokens: the words of a command and its options, `set $name =`,
-/// or `… in`.
+/// Returns whether the arguments of a command begin after these tokens: the words of a command and its options, `set
+/// $name =`, or `… in`.
 fn begins_arguments(language: Language, tokens: &[Token<'_>]) -> bool {
     let is_option = |token: &Token<'_>| matches!(token.kind, TokenKind::Option | TokenKind::Format(_));
     let words = tokens.len() - tokens.iter().rev().take_while(|token| is_option(token)).count();
@@ -173,7 +172,7 @@ fn begins_arguments(language: Language, tokens: &[Token<'_>]) -> bool {
     }
 }
 
-/// Whether `[2]` directly behind a token is an element.
+/// Returns whether `[2]` directly after a token is an element.
 fn may_have_elements(token: &Token<'_>) -> bool {
     match token.kind {
         TokenKind::Variable => !is_fixed(token.text),
@@ -182,7 +181,7 @@ fn may_have_elements(token: &Token<'_>) -> bool {
     }
 }
 
-/// Whether a token is this first word of a command, or its abbreviation.
+/// Returns whether a token is this first word of a command, or its abbreviation.
 fn is_first(language: Language, token: &Token<'_>, word: &'static str) -> bool {
     language.resolve_first(token.text) == Resolved::One(word)
 }

@@ -1,11 +1,10 @@
-//! What other programs print, pasted.
+//! Pasted output of other programs.
 //!
-//! Values and addresses as gdb prints them may stand in an expression. Rows that gdb, lldb, coredumpctl, `/proc`, pmap,
-//! perf, valgrind, the sanitizers, the kernel's log and nm print each stand for the address, range or symbol that they
-//! show.
+//! Values and addresses as gdb prints them are allowed in expressions. Rows of gdb, lldb, coredumpctl, `/proc`, pmap,
+//! perf, valgrind, the sanitizers, the kernel log and nm are read as the address, range or symbol that they show.
 //!
-//! A row is recognised only where the arguments of a command begin. The table has the beginning of each form, as much
-//! as identifies it; the rest is skipped, up to a clause. `grammar/language.ebnf` has the same forms.
+//! A row is recognized only where the arguments of a command begin. The table has the beginning of each form, as much
+//! as identifies it; the rest of the row is skipped, up to a clause. `grammar/language.ebnf` has the same forms.
 
 use crate::lang::ctype::CType;
 use crate::lang::lexer::token::{
@@ -20,15 +19,15 @@ use nom::sequence::{preceded, terminated};
 use regex_lite::{Captures, Regex};
 use std::sync::LazyLock;
 
-/// The most characters of a type or symbol. Without a limit, every opening bracket of such a line would be read to the
-/// end of the line.
+/// The most characters of a type or symbol. Without a limit, the line would be read to its end for every opening
+/// bracket.
 const LONGEST: usize = 4096;
 
-/// The most brackets of a cast that are open at once. A line of opening brackets is no cast, and is not read to the
-/// limit for each of them.
+/// The most open brackets of a cast. A line of opening brackets is no cast, and is not read to [`LONGEST`] for each of
+/// them.
 const DEEPEST: usize = 64;
 
-/// `$1 = (int *) 0x5555555592a0 <buf+16>`
+/// Lexes `$1 = (int *) 0x5555555592a0 <buf+16>`.
 pub(super) fn value(text: &str) -> Lexed<'_, TokenKind> {
     let history = (char('$'), digits1, blanks0, char('='), blanks0, opt((cast, blanks0)));
     let (mut remaining, address) = preceded(history, alt((hexadecimal, decimal_number))).parse(text)?;
@@ -36,13 +35,13 @@ pub(super) fn value(text: &str) -> Lexed<'_, TokenKind> {
     Ok((remaining, TokenKind::PastedValue(address)))
 }
 
-/// `0x5555555592a0 <buf+16>`
+/// Lexes `0x5555555592a0 <buf+16>`.
 pub(super) fn address(text: &str) -> Lexed<'_, TokenKind> {
     let (remaining, address) = terminated(hexadecimal, (blanks0, symbol_offset)).parse(text)?;
     Ok((remaining, TokenKind::PastedAddress(address)))
 }
 
-/// `(int *) 0x5555555592a0 <buf+16>`, `{int} 0x5555555592a0`
+/// Lexes `(int *) 0x5555555592a0 <buf+16>` and `{int} 0x5555555592a0`.
 pub(super) fn cast_address(text: &str) -> Lexed<'_, TokenKind> {
     let (behind, ()) = cast(text)?;
     let Some(bracketed) = text.get(..text.len() - behind.len()).filter(|cast| is_pointer_cast(cast)) else {
@@ -50,7 +49,7 @@ pub(super) fn cast_address(text: &str) -> Lexed<'_, TokenKind> {
     };
     let (number, _) = blanks0(behind)?;
     let (remaining, address) = hexadecimal(number)?;
-    // A number this small is no address.
+    // A shorter number is not an address.
     let is_long = number.len() - remaining.len() >= "0x10000".len();
     if !is_long || number.starts_with("0X") {
         return no_match(text);
@@ -58,7 +57,7 @@ pub(super) fn cast_address(text: &str) -> Lexed<'_, TokenKind> {
     Ok((pointed_at(remaining), cast_to(bracketed, address)))
 }
 
-/// An address behind a type in brackets. gdb prints functions with their type in braces.
+/// Makes the token of an address after a type in brackets. gdb prints functions with their type in braces.
 fn cast_to(bracketed: &str, address: u64) -> TokenKind {
     let reads = bracketed.starts_with('{');
     let written = bracketed.get(1..bracketed.len() - 1).unwrap_or_default();
@@ -70,7 +69,7 @@ fn cast_to(bracketed: &str, address: u64) -> TokenKind {
     }
 }
 
-/// What gdb prints behind a pointer: the symbol there, and the text.
+/// Skips what gdb prints after a pointer: the symbol at the address, and the text.
 fn pointed_at(mut remaining: &str) -> &str {
     if let Ok((behind, _)) = preceded(blanks0, symbol_offset).parse(remaining) {
         remaining = behind;
@@ -81,7 +80,7 @@ fn pointed_at(mut remaining: &str) -> &str {
     remaining
 }
 
-/// `"abc", 'd' <repeats 20 times>, "e"`: gdb shortens what repeats, and separates texts by that alone.
+/// Lexes `"abc", 'd' <repeats 20 times>, "e"`: gdb shortens repetitions, and splits texts only at these.
 fn texts(text: &str) -> Lexed<'_, ()> {
     let (mut remaining, mut has_repeated) =
         alt((repeated.map(|()| true), token::text_content.map(|_| false))).parse(text)?;
@@ -98,13 +97,14 @@ fn texts(text: &str) -> Lexed<'_, ()> {
     Ok((remaining, ()))
 }
 
-/// `'\001' <repeats 200 times>`
+/// Lexes `'\001' <repeats 200 times>`.
 fn repeated(text: &str) -> Lexed<'_, ()> {
     let times = (blanks0, tag("<repeats "), digits1, tag(" times>"));
     preceded(token::name_content, times).map(drop).parse(text)
 }
 
-/// Whether the brackets hold a cast to a pointer or reference, or a type in braces. Others hold an expression.
+/// Returns whether the brackets contain a cast to a pointer or reference, or a type in braces. Otherwise they contain
+/// an expression.
 fn is_pointer_cast(cast: &str) -> bool {
     let Some(named) = cast.strip_prefix('(').and_then(|cast| cast.strip_suffix(')')) else {
         return cast.len() > "{}".len();
@@ -133,7 +133,7 @@ fn decimal_number(text: &str) -> Lexed<'_, u64> {
     }
 }
 
-/// `(int *)`, `{void (int)}`: brackets of both kinds in pairs, each closed by its own.
+/// Lexes `(int *)` and `{void (int)}`: pairs of brackets of both kinds.
 fn cast(text: &str) -> Lexed<'_, ()> {
     let mut open: Vec<char> = Vec::new();
     for (offset, character) in text.char_indices().take(LONGEST) {
@@ -155,7 +155,7 @@ fn cast(text: &str) -> Lexed<'_, ()> {
     no_match(text)
 }
 
-/// `<buf+16>`; `<` and `>` of a C++ name come in pairs.
+/// Lexes `<buf+16>`; `<` and `>` of a C++ name come in pairs.
 fn symbol_offset(text: &str) -> Lexed<'_, ()> {
     let (_, _) = preceded(char('<'), satisfy(is_letter)).parse(text)?;
     let mut open = 0_usize;
@@ -174,12 +174,12 @@ fn symbol_offset(text: &str) -> Lexed<'_, ()> {
     no_match(text)
 }
 
-/// What the groups of a form capture.
+/// The groups that a form captures.
 #[derive(Clone, Copy)]
 enum PastedGroups {
     /// An address in hexadecimal.
     Address,
-    /// Two of them.
+    /// Two addresses.
     Span,
     /// An address, and a number of KiB.
     Kibibytes,
@@ -187,8 +187,8 @@ enum PastedGroups {
     Symbol,
 }
 
-/// Each form. `@` is an address with its `0x`, `#` one of at least five digits, `%` one without `0x`; `_` are blanks,
-/// `~` is any text, `&` a cast to a pointer or reference, or a type in braces.
+/// The forms of rows. `@` is an address with its `0x`, `#` one of at least five digits, `%` one without `0x`; `_` are
+/// blanks, `~` is any text, `&` a cast to a pointer or reference, or a type in braces.
 const FORMS: &[(&str, PastedGroups)] = &[
     // gdb: x, disassemble; also the shadow bytes of AddressSanitizer.
     (r"(?:=>_?)?@(?:_<~>)?:", PastedGroups::Address),
@@ -244,14 +244,14 @@ const FORMS: &[(&str, PastedGroups)] = &[
     // The kernel's log: the address of a page fault, or the instruction of another fault.
     (r"~\[\d+\]: segfault at ([0-9a-f]+) ip ", PastedGroups::Address),
     (r"~traps: ~ ip:([0-9a-f]+) ", PastedGroups::Address),
-    // nm: its address is one in a file that the row does not name, so the symbol is taken.
+    // nm: the address is in a file that the row does not name, so the symbol is read.
     (
         r"(?:[0-9a-f]{16}|[0-9a-f]{8})(?:_(?:[0-9a-f]{16}|[0-9a-f]{8}))?_[A-Za-z]_([^|\x22 \t\r\n][^|\x22\t\r\n]*)",
         PastedGroups::Symbol,
     ),
 ];
 
-/// What the letters of [`FORMS`] stand for.
+/// The meanings of the letters in [`FORMS`].
 const LETTERS: &[(char, &str)] = &[
     ('@', r"0x([0-9a-fA-F]+)"),
     ('#', r"0x([0-9a-fA-F]{5,})"),
@@ -269,7 +269,7 @@ static FORM_REGEXES: LazyLock<Vec<(Regex, PastedGroups)>> = LazyLock::new(|| {
     compiled.collect()
 });
 
-/// The regular expression of a form, its letters replaced by what they stand for.
+/// Returns the regular expression of a form, with its letters replaced.
 fn spelled_out(form: &str) -> String {
     let spelled = form.chars().map(|letter| {
         let meaning = LETTERS.iter().find(|(known, _)| *known == letter);
@@ -278,7 +278,7 @@ fn spelled_out(form: &str) -> String {
     spelled.collect()
 }
 
-/// The longest form that the text begins with.
+/// Lexes the longest form at the beginning of the text.
 pub(super) fn row(text: &str) -> Lexed<'_, TokenKind> {
     let beginning = beginning(text, LONGEST);
     if !may_be_row(beginning) {
@@ -287,7 +287,7 @@ pub(super) fn row(text: &str) -> Lexed<'_, TokenKind> {
     let matches = FORM_REGEXES.iter().filter_map(|(regex, groups)| {
         let captures = regex.captures(beginning)?;
         let length = captures.get(0)?.end();
-        // Digits behind the colon are the end of a range: `0x1000:0x2000`.
+        // Digits after the colon are the end of a range: `0x1000:0x2000`.
         let (form, behind) = beginning.split_at_checked(length)?;
         if form.ends_with(':') && behind.starts_with(|next: char| next.is_ascii_hexdigit()) {
             return None;
@@ -306,7 +306,7 @@ pub(super) fn row(text: &str) -> Lexed<'_, TokenKind> {
     }
 }
 
-/// What the form shows that a text begins with.
+/// Parses the form at the beginning of a text.
 pub(crate) fn pasted_row(text: &str) -> Option<PastedText> {
     match row(text) {
         Ok((_, TokenKind::PastedRow(pasted))) => Some(pasted),
@@ -314,7 +314,7 @@ pub(crate) fn pasted_row(text: &str) -> Option<PastedText> {
     }
 }
 
-/// Pasted lines, with the two rows joined that gdb makes of one of `info line` in a narrow terminal.
+/// Splits pasted text into lines, and joins the two rows that `info line` of gdb has in a narrow terminal.
 pub fn joined_rows(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for line in text.lines() {
@@ -329,16 +329,16 @@ pub fn joined_rows(text: &str) -> Vec<String> {
     lines
 }
 
-/// A quick test that excludes nearly everything that people type.
+/// Returns whether a text may be a row: a quick test that excludes nearly everything that is typed.
 fn may_be_row(text: &str) -> bool {
     const SIGNS: &[&str] = &["0x", " in section ", "segfault at ", "traps: "];
     let is_address = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_hexdigit);
-    // An address alone, which is what most people type, is no row: every form has a blank, a colon or a comma.
+    // An address alone, the most frequent input, is no row: every form has a blank, a colon or a comma.
     let has_parts = text.trim_end().contains([' ', '\t', '\r', '\n', ':', ',']);
     has_parts && (SIGNS.iter().any(|sign| text.contains(sign)) || text.as_bytes().windows(4).any(is_address))
 }
 
-/// What the groups of a match hold, unless a number is too large.
+/// Parses the groups of a match; `None` if a number is too large.
 fn read_groups(groups: PastedGroups, captures: &Captures<'_>) -> Option<PastedText> {
     let mut groups_text = captures.iter().skip(1).flatten().map(|group| group.as_str());
     let hexadecimal = |digits: &str| u64::from_str_radix(digits, 16).ok();

@@ -1,6 +1,6 @@
-//! Tokens, and the rules that make them: names, variables, brackets and marks; 'names' and "texts" in quotes; what ends a
-//! command or stands for a whole line (comments, shell lines, pipes, redirections); numbers, and what is wrong with words
-//! that only look like numbers. The rules of pasted text are in `pasted`.
+//! Tokens, and the rules that make them: names, variables, brackets and marks; 'names' and "texts" in quotes; comments,
+//! shell lines, pipes and redirections; numbers, and the faults of words that only resemble numbers. The rules of
+//! pasted text are in `pasted`.
 
 use crate::kernel::words::Worded;
 use crate::lang::ctype::CType;
@@ -16,7 +16,7 @@ use nom::multi::{many0_count, many1};
 use nom::sequence::{delimited, pair, preceded, terminated};
 use std::time::Duration;
 
-/// What a token is, with its value where it has one. The names are those of the grammar's rules.
+/// The kind of a token, with its value. The names are those of the grammar's rules.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TokenKind {
     CommentLine,
@@ -42,7 +42,7 @@ pub enum TokenKind {
         index: u64,
     },
     Bracketed,
-    /// `[4]`: elements of an array.
+    /// `[4]`: an element, or the dimension of an array.
     Dimension(u64),
     Variable,
     History(HistoryReference),
@@ -57,7 +57,7 @@ pub enum TokenKind {
     BadNumber(NumberFault),
     PastedValue(u64),
     PastedAddress(u64),
-    /// `(int *) 0x5555555592a0`; in braces, the value there.
+    /// `(int *) 0x5555555592a0`; in braces, the value at the address.
     PastedCast {
         to: CType,
         reads: bool,
@@ -68,19 +68,19 @@ pub enum TokenKind {
     HexBytes(Vec<u8>),
     /// `/8xg`, glued to the name of a command.
     Format(ValueFormat),
-    /// `--how` and the like.
+    /// One of [`OPTIONS`], such as `--how`.
     Option,
-    /// `--WORD` that is none of them.
+    /// `--WORD` that is none of [`OPTIONS`].
     OtherOption,
     /// An operator or punctuation mark of the syntax.
     Mark,
-    /// A `|` outside parentheses with no shell command behind it.
+    /// A `|` outside parentheses without a shell command after it.
     LonePipe,
     Other,
 }
 
 impl TokenKind {
-    /// The time that it stands for; a number alone is in seconds.
+    /// Returns the time that the token means; a number alone is in seconds.
     pub fn duration(&self) -> Option<Duration> {
         match self {
             TokenKind::Duration(duration) | TokenKind::Fraction { seconds: duration, .. } => Some(*duration),
@@ -90,26 +90,26 @@ impl TokenKind {
     }
 }
 
-/// What a pasted row shows.
+/// The contents of a pasted row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PastedText {
     Address(u64),
-    /// From the first address to the second, which is not included.
+    /// The range from the first address up to the second, which is excluded.
     Span(u64, u64),
     Length {
         start: u64,
         length: u64,
     },
-    /// A symbol, and an offset from its first byte.
+    /// An offset from the first byte of a symbol.
     Symbol {
-        /// The name of its file.
+        /// The name of the symbol's file.
         module: Option<String>,
         name: String,
         offset: u64,
     },
 }
 
-/// A token, its place, and whether it follows the one before without a blank.
+/// A token, its place, and whether it follows the one before it without a blank.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Token<'a> {
     pub kind: TokenKind,
@@ -118,12 +118,12 @@ pub struct Token<'a> {
     pub is_glued: bool,
 }
 
-/// Why a word that begins with a digit is no number.
+/// Why a word that begins with a digit is not a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumberFault {
     /// Larger than 2^64-1.
     TooLarge,
-    /// A leading zero: it means octal in C, decimal in other languages, and hexadecimal in the output of pmap.
+    /// A leading zero, which means octal in C, decimal in other languages, and hexadecimal in the output of pmap.
     LeadingZero,
     /// Hexadecimal digits without a `0x`.
     LooksHexadecimal,
@@ -133,7 +133,7 @@ pub enum NumberFault {
     Malformed,
 }
 
-/// What nom's parsers return here: the rest, and what was found.
+/// The result of a lexer: the rest of the text, and the value.
 pub(super) type Lexed<'a, T> = nom::IResult<&'a str, T>;
 
 pub(crate) fn is_blank(character: char) -> bool {
@@ -156,24 +156,24 @@ pub(super) fn digits1(text: &str) -> Lexed<'_, &str> {
     take_while1(|c: char| c.is_ascii_digit())(text)
 }
 
-/// The first `longest` bytes of the text, or some fewer, so that no character is cut.
+/// Returns the first `longest` bytes of the text, or fewer, so that no character is split.
 pub(super) fn beginning(text: &str, longest: usize) -> &str {
     let end = (0..=longest.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
     text.get(..end.unwrap_or_default()).unwrap_or_default()
 }
 
-/// The rule does not match here.
+/// Returns the error that a rule does not match.
 pub(super) fn no_match<T>(text: &str) -> Lexed<'_, T> {
     Err(nom::Err::Error(nom::error::Error::new(text, nom::error::ErrorKind::Verify)))
 }
 
-/// The marks of the syntax, each before its own prefixes.
+/// The marks of the syntax, each before its prefixes.
 const MARKS: &[&str] = &[
     "..", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "+", "-", "*", "/", "%", "<", ">", "=", "!", "~", "&", "^",
     "|", "(", ")", "{", "}", ",", ":",
 ];
 
-/// `main`, `libc.so.6`, `a::b`, `malloc@plt`: dots and `::` only between word characters.
+/// Lexes `main`, `libc.so.6`, `a::b`, `malloc@plt`: dots and `::` only between word characters.
 fn name_text(text: &str) -> Lexed<'_, &str> {
     recognize((
         satisfy(is_letter),
@@ -184,7 +184,7 @@ fn name_text(text: &str) -> Lexed<'_, &str> {
     .parse(text)
 }
 
-/// `@plt`, `@got.plt`, `@GLIBC_2.2.5`, `@@GLIBC_2.34`: the version or table of a symbol.
+/// Lexes `@plt`, `@got.plt`, `@GLIBC_2.2.5`, `@@GLIBC_2.34`: the version or table of a symbol.
 fn version(text: &str) -> Lexed<'_, &str> {
     recognize((
         alt((tag("@@"), tag("@"))),
@@ -195,7 +195,7 @@ fn version(text: &str) -> Lexed<'_, &str> {
     .parse(text)
 }
 
-/// Whether a name needs no quotes.
+/// Returns whether a name needs no quotes.
 pub(crate) fn is_plain_name(text: &str) -> bool {
     matches!(name_text(text), Ok(("", _)))
 }
@@ -213,7 +213,7 @@ pub(super) fn indexed(text: &str) -> Lexed<'_, TokenKind> {
     }
 }
 
-/// `[4]` in the type of an array, or behind a value.
+/// Lexes `[4]` in the type of an array, or after a value.
 pub(super) fn dimension(text: &str) -> Lexed<'_, TokenKind> {
     let (remaining, (_, digits, _)) = (char('['), digits1, char(']')).parse(text)?;
     match digits.parse() {
@@ -248,7 +248,7 @@ pub(super) fn history(text: &str) -> Lexed<'_, TokenKind> {
     Ok((remaining, kind))
 }
 
-/// Words that begin with two minus signs.
+/// The options, which begin with two minus signs.
 pub(crate) const OPTIONS: [&str; 4] = ["--how", "--fault", "--yes", "--overwrite"];
 
 pub(super) fn option(text: &str) -> Lexed<'_, TokenKind> {
@@ -258,13 +258,13 @@ pub(super) fn option(text: &str) -> Lexed<'_, TokenKind> {
     }
 }
 
-/// An option that there is not. Only behind a blank, so that `1--x` subtracts a negative number.
+/// Lexes an unknown option. It must follow a blank, so that `1--x` subtracts a negative number.
 pub(super) fn other_option(text: &str) -> Lexed<'_, TokenKind> {
     let word = |c: char| is_word_character(c) || c == '-';
     value(TokenKind::OtherOption, (tag("--"), satisfy(is_letter), take_while(word))).parse(text)
 }
 
-/// Matches where no word goes on.
+/// Matches at the end of a word.
 pub(super) fn word_ends(text: &str) -> Lexed<'_, ()> {
     not(satisfy(|c| is_word_character(c) || matches!(c, '.' | ':'))).parse(text)
 }
@@ -280,8 +280,7 @@ pub(super) fn other(text: &str) -> Lexed<'_, TokenKind> {
     value(TokenKind::Other, satisfy(|c| !is_blank(c))).parse(text)
 }
 
-/// The most characters between quotes. Without a limit, every opening quote of such a line would be read to the end of
-/// the line.
+/// The most characters between quotes. Without a limit, the line would be read to its end for every opening quote.
 const LONGEST: usize = 4096;
 
 pub(super) fn quoted_name(text: &str) -> Lexed<'_, TokenKind> {
@@ -292,19 +291,19 @@ pub(super) fn text(text: &str) -> Lexed<'_, TokenKind> {
     text_content.map(TokenKind::Text).parse(text)
 }
 
-/// `'…'`, at least one character.
+/// Lexes `'…'` with at least one character.
 pub(super) fn name_content(text: &str) -> Lexed<'_, String> {
     let (remaining, content) = between('\'', text)?;
     if content.is_empty() { no_match(text) } else { Ok((remaining, unescape(content))) }
 }
 
-/// `"…"`
+/// Lexes `"…"`.
 pub(super) fn text_content(text: &str) -> Lexed<'_, String> {
     let (remaining, content) = between('"', text)?;
     Ok((remaining, unescape(content)))
 }
 
-/// The raw text from one quote to the next one without a backslash before it.
+/// Lexes the raw text from one quote to the next one without a backslash before it.
 fn between(quote: char, text: &str) -> Lexed<'_, &str> {
     let Some(inside) = text.strip_prefix(quote) else {
         return no_match(text);
@@ -323,7 +322,7 @@ fn between(quote: char, text: &str) -> Lexed<'_, &str> {
     no_match(text)
 }
 
-/// Replaces `\n \t \\ \" \'`. Any other backslash stays, so that regular expressions need no second one.
+/// Replaces `\n \t \\ \" \'`. Any other backslash remains, so that regular expressions need no second one.
 pub(crate) fn unescape(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut characters = text.chars();
@@ -343,7 +342,7 @@ pub(crate) fn unescape(text: &str) -> String {
     plain
 }
 
-/// `text` between two `quote`s, as it is written in a line.
+/// Returns `text` between two `quote`s, as it is written in a line.
 pub fn escape(quote: char, text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push(quote);
@@ -354,7 +353,7 @@ pub fn escape(quote: char, text: &str) -> String {
             '\t' => quoted.push_str("\\t"),
             '\\' => quoted.push_str(match characters.peek() {
                 Some('n' | 't' | '\n' | '\t' | '\\' | '"' | '\'') | None => "\\\\",
-                // It stays as it is, as in a name that is displayed with `\x1b`.
+                // The backslash remains, as in a name that is displayed with `\x1b`.
                 Some(_) => "\\",
             }),
             same if same == quote => quoted.extend(['\\', same]),
@@ -373,7 +372,7 @@ pub(super) fn comment(text: &str) -> Lexed<'_, TokenKind> {
     value(TokenKind::Comment, (char('#'), alt((eof, recognize(pair(satisfy(is_blank), rest)))))).parse(text)
 }
 
-/// Text for a shell: to the end of the line, and not only blanks.
+/// Lexes text for a shell: to the end of the line, and not only blanks.
 fn shell_text(text: &str) -> Lexed<'_, &str> {
     preceded(blanks0, recognize(pair(satisfy(|c| !is_blank(c)), rest))).parse(text)
 }
@@ -404,7 +403,7 @@ pub(super) fn redirect(text: &str) -> Lexed<'_, TokenKind> {
     Ok((remaining, TokenKind::Redirect { append, path: unquoted, offset: text.len() - path.len() }))
 }
 
-/// NUMBER, PAGES, FRACTION, DURATION or BAD_NUMBER.
+/// Lexes NUMBER, PAGES, FRACTION, DURATION or BAD_NUMBER.
 pub(super) fn number(text: &str) -> Lexed<'_, TokenKind> {
     let (remaining, word) =
         recognize(pair(satisfy(|c| c.is_ascii_digit()), nom::bytes::complete::take_while(is_word_character)))
@@ -426,7 +425,7 @@ fn time_unit(text: &str) -> Lexed<'_, &str> {
     alt((tag("ms"), tag("s"), tag("m"), tag("h"))).parse(text)
 }
 
-/// The kind of a whole word that begins with a digit.
+/// Returns the kind of a whole word that begins with a digit.
 fn classify(word: &str) -> TokenKind {
     if let Some(value) = plain(word) {
         return or_too_large(value, TokenKind::Number);
@@ -456,7 +455,7 @@ fn or_too_large<T>(value: Option<T>, kind: fn(T) -> TokenKind) -> TokenKind {
     value.map_or(TokenKind::BadNumber(NumberFault::TooLarge), kind)
 }
 
-/// A number without a suffix; `Some(None)` if it is one but too large.
+/// Parses a number without a suffix; `Some(None)` if it is too large.
 fn plain(word: &str) -> Option<Option<u64>> {
     if let Some(digits) = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
         return grouped(digits, 16);
@@ -467,18 +466,18 @@ fn plain(word: &str) -> Option<Option<u64>> {
     decimal(word)
 }
 
-/// A decimal number: no zero in front of another digit.
+/// Parses a decimal number without a leading zero.
 pub(super) fn decimal(word: &str) -> Option<Option<u64>> {
     if word.len() > 1 && word.starts_with('0') { None } else { grouped(word, 10) }
 }
 
-/// Digits with single `_` between them.
+/// Parses digits with single `_` between them.
 fn grouped(digits: &str, radix: u32) -> Option<Option<u64>> {
     let well_formed = digits.split('_').all(|group| !group.is_empty() && group.chars().all(|c| c.is_digit(radix)));
     well_formed.then(|| u64::from_str_radix(&digits.replace('_', ""), radix).ok())
 }
 
-/// Saturates at `Duration::MAX`, which is more than five hundred thousand million years.
+/// Computes a duration. Saturates at `Duration::MAX`, which is more than five hundred thousand million years.
 fn duration(whole: &str, fraction: &str, unit: &str) -> Option<Duration> {
     let whole = decimal(whole)??;
     let nanoseconds: String = fraction.chars().chain("000000000".chars()).take(9).collect();
@@ -511,14 +510,14 @@ fn fault(word: &str) -> NumberFault {
     }
 }
 
-/// Count, format and unit: each at most once, and at least one of them. A `-` in front means backward.
+/// Lexes count, format and unit: each at most once, and at least one of them. A `-` before them means backward.
 pub(super) fn format(text: &str) -> Lexed<'_, TokenKind> {
     let size_first = (unit, count).map(|(unit, count)| layout(Some(count), None, Some(unit)));
     let backward = preceded(char('-'), parts).map(|parts| ValueFormat { backward: true, ..parts });
     delimited(char('/'), alt((size_first, backward, parts)), word_ends).map(TokenKind::Format).parse(text)
 }
 
-/// The count first, if there is one.
+/// Lexes the parts in the order with the count first, if there is one.
 fn parts(text: &str) -> Lexed<'_, ValueFormat> {
     alt((
         (opt(count), letter, opt(unit)).map(|(count, format, unit)| layout(count, Some(format), unit)),
@@ -532,7 +531,7 @@ fn layout(count: Option<u64>, format: Option<Format>, unit: Option<Unit>) -> Val
     ValueFormat { count, backward: false, format, unit }
 }
 
-/// What a letter stands for.
+/// Returns the meaning of a letter.
 fn meaning_of_letter<T: Worded>(letter: char) -> Option<T> {
     T::from_word(letter.encode_utf8(&mut [0; 4]))
 }
@@ -549,7 +548,7 @@ fn count(text: &str) -> Lexed<'_, u64> {
     map_res(digits1, str::parse).parse(text)
 }
 
-/// `hex"de ad be ef"`
+/// Lexes `hex"de ad be ef"`.
 pub(super) fn bytes(text: &str) -> Lexed<'_, TokenKind> {
     let pair = map_res(take_while_m_n(2, 2, |c: char| c.is_ascii_hexdigit()), |digits| u8::from_str_radix(digits, 16));
     let pairs = preceded(blanks0, many1(terminated(pair, blanks0)));

@@ -12,7 +12,7 @@ use nom::branch::alt;
 use nom::combinator::cut;
 use nom::sequence::preceded;
 
-/// Exactly this word.
+/// Parses exactly this word.
 pub(crate) fn word<'a>(word: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, Span> {
     move |input| {
         let wanted = |token: &Token<'_>| (token.kind == TokenKind::Name && token.text == word).then_some(());
@@ -22,7 +22,7 @@ pub(crate) fn word<'a>(word: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, 
     }
 }
 
-/// Exactly this mark.
+/// Parses exactly this mark.
 pub(crate) fn mark<'a>(mark: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, Span> {
     move |input| {
         let (rest, found) = input.accept(Expected::Mark(mark), |token| is_mark(token, mark).then_some(()))?;
@@ -30,12 +30,12 @@ pub(crate) fn mark<'a>(mark: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, 
     }
 }
 
-/// This mark. A failure is not noted, because the caller notes what could stand here.
+/// Parses this mark. A failure is not recorded, because the caller records the alternatives.
 pub(crate) fn silent_mark<'a>(mark: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, Span> {
     accept_silently(move |token| is_mark(token, mark))
 }
 
-/// This word; a failure is not noted.
+/// Parses this word. A failure is not recorded.
 pub(crate) fn silent_word<'a>(word: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, Span> {
     accept_silently(move |token| token.kind == TokenKind::Name && token.text == word)
 }
@@ -47,17 +47,17 @@ fn accept_silently<'a>(wanted: impl Fn(&Token<'_>) -> bool) -> impl Fn(Tokens<'a
     }
 }
 
-/// Whether the token is this mark.
+/// Returns whether the token is this mark.
 pub(crate) fn is_mark(token: &Token<'_>, mark: &str) -> bool {
     token.kind == TokenKind::Mark && token.text == mark
 }
 
-/// Whether the next token is this mark with nothing before it.
+/// Returns whether the next token is this mark, without a blank before it.
 pub(crate) fn glued(input: Tokens<'_>, text: &str) -> bool {
     input.first().is_some_and(|token| token.is_glued && is_mark(token, text))
 }
 
-/// One of these words, with what it stands for.
+/// Parses one of the words of `T`, and returns its meaning.
 pub(crate) fn one_of<T: Worded>(input: Tokens<'_>) -> Parsed<'_, T> {
     for meaning in T::ALL {
         if let Ok((rest, _)) = word(meaning.word())(input) {
@@ -67,7 +67,7 @@ pub(crate) fn one_of<T: Worded>(input: Tokens<'_>) -> Parsed<'_, T> {
     Err(nom::Err::Error(Failed))
 }
 
-/// As many as stand here, also none.
+/// Parses as many as there are, possibly none.
 pub(crate) fn many<'a, T>(
     mut parser: impl Parser<Tokens<'a>, Output = T, Error = Failed>,
 ) -> impl FnMut(Tokens<'a>) -> Parsed<'a, Vec<T>> {
@@ -86,7 +86,7 @@ pub(crate) fn many<'a, T>(
     }
 }
 
-/// At least one, with commas between them.
+/// Parses at least one, with commas between them.
 pub(crate) fn with_commas<'a, T: Clone>(
     parser: impl Fn(Tokens<'a>) -> Parsed<'a, T>,
 ) -> impl FnMut(Tokens<'a>) -> Parsed<'a, Vec<T>> {
@@ -97,7 +97,7 @@ pub(crate) fn with_commas<'a, T: Clone>(
     }
 }
 
-/// A number, as a count.
+/// Parses an unsigned integer literal.
 pub(crate) fn number(input: Tokens<'_>) -> Parsed<'_, u64> {
     let (behind, found) = spanned_number(input)?;
     Ok((behind, found.node))
@@ -110,14 +110,14 @@ pub(crate) fn spanned_number(input: Tokens<'_>) -> Parsed<'_, Spanned<u64>> {
     })
 }
 
-/// A count: a number, or a variable that holds one.
+/// Parses a count: a number, or a variable that has one.
 pub(crate) fn count(input: Tokens<'_>) -> Parsed<'_, Spanned<Count>> {
     let number = spanned_number.map(|number| number.map(Count::Number));
     let variable = variable.map(|name| name.map(Count::Variable));
     alt((number, variable)).parse(input)
 }
 
-/// A time: with a unit, in seconds without one, or in a variable.
+/// Parses a time: with a unit, in seconds without one, or in a variable.
 pub(crate) fn time<'a>(input: Tokens<'a>) -> Parsed<'a, Spanned<Time>> {
     let duration =
         |input: Tokens<'a>| input.accept(Expected::Duration, |token| token.kind.duration().map(Time::Duration));
@@ -125,20 +125,20 @@ pub(crate) fn time<'a>(input: Tokens<'a>) -> Parsed<'a, Spanned<Time>> {
     alt((duration, variable)).parse(input)
 }
 
-/// `limit COUNT`, `top COUNT`
+/// Parses `limit COUNT` or `top COUNT`.
 pub(crate) fn cut_to(input: Tokens<'_>) -> Parsed<'_, LimitClause> {
     let (behind, which) = one_of(input)?;
     let (behind, rows) = cut(count).parse(behind)?;
     Ok((behind, LimitClause { which, rows }))
 }
 
-/// The same, where the words may be names.
+/// Parses `limit COUNT` or `top COUNT` where the words may also be names.
 pub(crate) fn cut_or_name(input: Tokens<'_>) -> Parsed<'_, LimitClause> {
     let (behind, (which, rows)) = (one_of, count).parse(input)?;
     Ok((behind, LimitClause { which, rows }))
 }
 
-/// A variable that can be set.
+/// Parses a variable that can be set.
 pub(crate) fn variable(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
     input.accept(Expected::Variable, |token| {
         let can_be_set = token.kind == TokenKind::Variable && !is_fixed(token.text);

@@ -1,5 +1,5 @@
-//! The name of a command, which may be shortened, and what commands have in common: clauses after the arguments; small
-//! arguments (formats, settings); raw text, taken as it was typed; ranges and values, also from pasted rows; and the
+//! The name of a command, which may be abbreviated, and the parts that commands have in common: clauses after the
+//! arguments; small arguments (formats, settings); raw text; ranges and values, also from pasted rows; and the
 //! arguments of user-defined commands and of command files.
 
 use crate::kernel::words::Worded;
@@ -17,7 +17,7 @@ use nom::combinator::cut;
 use nom::sequence::preceded;
 use std::rc::Rc;
 
-/// The name of a command, in full.
+/// Parses the name of a command, and returns it in full.
 pub(crate) fn command_name(input: Tokens<'_>) -> Parsed<'_, Spanned<&'static str>> {
     let language = input.notes.language;
     let (behind, typed) = typed_word(input, Expected::Command)?;
@@ -60,16 +60,16 @@ fn ambiguous(typed: &Spanned<&str>, candidates: &[&str]) -> SyntaxError {
     }
 }
 
-/// The arguments of the command with that name, with `--how` before them if it takes that.
+/// Parses the arguments of the command with this name, after `--how` if the command accepts it.
 pub(crate) fn arguments<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Statement> {
     let Some(Syntax { name, parse }) = input.notes.language.command(name) else {
         return input.fail(Expected::Command);
     };
-    // The format of `x` stands before its `--how`.
+    // The format of `x` precedes `--how`.
     if name.takes_how && name.name != "x" { with_how(input, parse) } else { parse(input) }
 }
 
-/// `--how`, if it stands here, and the arguments after it.
+/// Parses an optional `--how`, and the arguments after it.
 pub(crate) fn with_how<'a>(
     input: Tokens<'a>,
     arguments: impl FnOnce(Tokens<'a>) -> Parsed<'a, Statement>,
@@ -83,7 +83,7 @@ pub(crate) fn with_how<'a>(
     Ok((behind, statement))
 }
 
-/// `--how` and the like: whether it stands here.
+/// Parses an optional option such as `--how`, and returns whether it is there.
 pub(crate) fn option<'a>(option: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, bool> {
     move |input| {
         let is_it = |token: &Token<'_>| (token.kind == TokenKind::Option && token.text == option).then_some(());
@@ -95,18 +95,18 @@ pub(crate) fn option<'a>(option: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<
     }
 }
 
-/// Raw text, and whether it stood in quotes.
+/// Raw text, and whether it was in quotes.
 pub(crate) struct Raw {
     pub text: String,
     pub is_quoted: bool,
 }
 
-/// The tokens up to the end of the command, and the pipe, redirection or comment behind them.
+/// Splits the tokens at the end of the command, before a pipe, redirection or comment.
 pub(crate) fn split_text(input: Tokens<'_>) -> (&[Token<'_>], Tokens<'_>) {
     split_at_first(input, ends_command)
 }
 
-/// Whether `parser` takes all of the command. Nothing is noted.
+/// Returns whether `parser` accepts the whole command. Nothing is recorded.
 pub(crate) fn takes_all<T>(input: Tokens<'_>, parser: impl for<'a> Fn(Tokens<'a>) -> Parsed<'a, T>) -> bool {
     let notes = input.notes.fresh();
     parser(Tokens { notes: &notes, ..input }).is_ok_and(|(behind, _)| split_text(behind).0.is_empty())
@@ -116,14 +116,14 @@ fn ends_command(token: &Token<'_>) -> bool {
     matches!(token.kind, TokenKind::Pipe { .. } | TokenKind::Redirect { .. } | TokenKind::Comment)
 }
 
-/// The tokens before the first of a kind, and the rest. It looks no further.
+/// Splits the tokens before the first for which `is_end` is true. Later ones are not examined.
 fn split_at_first<'a>(input: Tokens<'a>, is_end: impl Fn(&Token<'a>) -> bool) -> (&'a [Token<'a>], Tokens<'a>) {
     let length = input.rest.iter().position(is_end);
     let (tokens, rest) = input.rest.split_at(length.unwrap_or(input.rest.len()));
     (tokens, Tokens { rest, ..input })
 }
 
-/// Where the arguments end.
+/// Parses the end of the arguments.
 pub(crate) fn end_of_text(input: Tokens<'_>) -> Parsed<'_, ()> {
     match split_text(input).0 {
         [] => Ok((input, ())),
@@ -131,7 +131,7 @@ pub(crate) fn end_of_text(input: Tokens<'_>) -> Parsed<'_, ()> {
     }
 }
 
-/// `raw`: as typed, or one quoted token without its quotes.
+/// Parses the rule `raw`: text as typed, or one quoted token without its quotes.
 pub(crate) fn raw<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<Raw>> {
     move |input| {
         let (tokens, behind) = split_text(input);
@@ -139,7 +139,8 @@ pub(crate) fn raw<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spann
     }
 }
 
-/// `path`: raw text up to a blank, or one quoted token without its quotes. An option is no path, also a misspelt one.
+/// Parses the rule `path`: raw text up to a blank, or one quoted token without its quotes. An option is not a path, nor
+/// is a misspelt one.
 pub(crate) fn pattern<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<String>> {
     move |input| {
         if input.first().is_some_and(|token| matches!(token.kind, TokenKind::Option | TokenKind::OtherOption)) {
@@ -151,8 +152,8 @@ pub(crate) fn pattern<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, S
     }
 }
 
-/// The same where words of the language could stand too: completion offers both. One of the words of `clauses` ends the
-/// part, also if it is glued, and begins none.
+/// Parses a part of a region's name where words of the language are possible too: completion offers both. A word of
+/// `clauses` ends the part, even without a blank before it, and does not begin one.
 pub(crate) fn part_of_name<'a>(input: Tokens<'a>, clauses: &[&str]) -> Parsed<'a, Spanned<String>> {
     let (tokens, _) = up_to_blank(input);
     let is_clause = |token: &Token<'_>| clauses.contains(&token.text);
@@ -173,7 +174,7 @@ pub(crate) fn part_of_name<'a>(input: Tokens<'a>, clauses: &[&str]) -> Parsed<'a
     }
 }
 
-/// The name of a process up to a comma or a blank, or one quoted token without its quotes.
+/// Parses the name of a process up to a comma or a blank, or one quoted token without its quotes.
 pub(crate) fn part_to_comma(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
     let begins = |token: &Token<'_>| match token.kind {
         TokenKind::Number(_) | TokenKind::Name | TokenKind::Quoted(_) | TokenKind::Text(_) => true,
@@ -202,7 +203,7 @@ fn up_to_blank_or<'a>(input: Tokens<'a>, is_end: impl Fn(&Token<'a>) -> bool) ->
     split_at_first(input, |token| ends_command(token) || is_behind_blank(token) || is_end(token))
 }
 
-/// The text of some of the tokens, at least one.
+/// Returns the text of some tokens, at least one.
 pub(crate) fn part(input: Tokens<'_>, tokens: &[Token<'_>]) -> Spanned<Raw> {
     let first = tokens.first().map_or(input.place(), |token| token.at);
     let at = first.to(tokens.last().map_or(first, |token| token.at));
@@ -235,7 +236,7 @@ fn take_text<'a>(
     Ok((behind, part(input, tokens)))
 }
 
-/// `raw`, its text alone.
+/// Parses the rule `raw`, and returns only its text.
 pub(crate) fn raw_text<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<String>> {
     move |input| {
         let (behind, raw) = raw(what)(input)?;
@@ -247,7 +248,7 @@ fn slice(line: &str, at: Span) -> String {
     line.get(at.start..at.end).unwrap_or_default().to_owned()
 }
 
-/// Takes a clause if it stands here and was not given yet. Returns whether it was taken.
+/// Parses a clause, if it is there and was not given yet. Returns whether it was parsed.
 pub(crate) fn clause<'a, T>(
     input: &mut Tokens<'a>,
     slot: &mut Option<T>,
@@ -267,7 +268,7 @@ pub(crate) fn clause<'a, T>(
     }
 }
 
-/// A word and what must follow it.
+/// Parses a word, and what must follow it.
 pub(crate) fn after<'a, T>(
     keyword: &'static str,
     parser: impl Fn(Tokens<'a>) -> Parsed<'a, T>,
@@ -275,30 +276,30 @@ pub(crate) fn after<'a, T>(
     move |input| preceded(word(keyword), cut(&parser)).parse(input)
 }
 
-/// Says how to write one of the words `T` that stands here without `with`.
+/// Adds a hint if one of the words of `T` is here without `with`.
 pub(crate) fn hint_at_missing_with<T: Worded>(input: Tokens<'_>) {
     hint_at_missing_with_of(input, |word| T::from_word(word).is_some());
 }
 
-/// The same for words that `is` knows.
+/// Adds a hint if a word for which `is` is true is here without `with`.
 pub(crate) fn hint_at_missing_with_of(input: Tokens<'_>, is: impl Fn(&str) -> bool) {
     if let Some(word) = input.first().map(|token| token.text).filter(|word| is(word)) {
         input.hint(format!("put `with` before it: `with {word}`"));
     }
 }
 
-/// Words with commas between them, each kept once.
+/// Parses words with commas between them, and keeps each once.
 pub(crate) fn list_once<T: Worded + PartialEq>(input: Tokens<'_>) -> Parsed<'_, Vec<T>> {
     each_once(one_of)(input)
 }
 
-/// Whether what stands before `behind` are clauses, and no names like any other: there are some, and nothing follows
-/// `full`.
+/// Returns whether the tokens before `behind` are clauses, and not the text of an argument: there are some, and nothing
+/// follows `full`.
 pub(crate) fn are_clauses(input: Tokens<'_>, behind: Tokens<'_>, is_full: bool) -> bool {
     behind.rest.len() < input.rest.len() && (!is_full || split_text(behind).0.is_empty())
 }
 
-/// What `parser` takes, with commas between, each kept once.
+/// Parses items with commas between them, and keeps each once.
 pub(crate) fn each_once<'a, T: Clone + PartialEq>(
     parser: impl Fn(Tokens<'a>) -> Parsed<'a, T>,
 ) -> impl Fn(Tokens<'a>) -> Parsed<'a, Vec<T>> {
@@ -314,7 +315,7 @@ pub(crate) fn each_once<'a, T: Clone + PartialEq>(
     }
 }
 
-/// `/FMT` of `print`: a letter.
+/// Parses `/FMT` of `print`: a letter.
 pub(crate) fn format(input: Tokens<'_>) -> Parsed<'_, Format> {
     slash(input, Expected::Format, |layout| match layout {
         ValueFormat { count: None, backward: false, format, unit: None } => format,
@@ -322,7 +323,7 @@ pub(crate) fn format(input: Tokens<'_>) -> Parsed<'_, Format> {
     })
 }
 
-/// `/UN` of `find`: a size, and how many matches at most.
+/// Parses `/UN` of `find`: a size, and the most matches.
 pub(crate) fn search(input: Tokens<'_>) -> Parsed<'_, ValueFormat> {
     slash(input, Expected::Search, |layout| {
         let is_search = layout.format.is_none() && !layout.backward;
@@ -330,7 +331,7 @@ pub(crate) fn search(input: Tokens<'_>) -> Parsed<'_, ValueFormat> {
     })
 }
 
-/// `/NFU` of `x`.
+/// Parses `/NFU` of `x`.
 pub(crate) fn layout(input: Tokens<'_>) -> Parsed<'_, ValueFormat> {
     if let Some(place) = instructions(input) {
         let message = "`i` is gdb's format for instructions, which pmdb does not decode".into();
@@ -340,7 +341,7 @@ pub(crate) fn layout(input: Tokens<'_>) -> Parsed<'_, ValueFormat> {
     slash(input, Expected::Layout, Some)
 }
 
-/// A format that `take` accepts.
+/// Parses a format that `take` accepts.
 fn slash<'a, T>(input: Tokens<'a>, expected: Expected, take: impl FnOnce(ValueFormat) -> Option<T>) -> Parsed<'a, T> {
     if let Some(Token { kind: TokenKind::Format(layout), .. }) = input.first() {
         let (behind, found) = input.accept(expected, |_| take(*layout))?;
@@ -349,13 +350,13 @@ fn slash<'a, T>(input: Tokens<'a>, expected: Expected, take: impl FnOnce(ValueFo
     if !glued(input, "/") {
         return Err(nom::Err::Error(Failed));
     }
-    // The error lies behind the slash.
+    // The error is after the slash.
     let (behind, _) = mark("/")(input)?;
     behind.expect(expected);
     Err(nom::Err::Failure(Failed))
 }
 
-/// Where `/i`, `/5i`, `/-5i` and the like stand.
+/// Returns the place of `/i`, `/5i`, `/-5i` and the like, if it is here.
 fn instructions(input: Tokens<'_>) -> Option<Span> {
     let (slash, word) = match input.rest {
         [slash, minus, word, ..] if minus.is_glued && minus.text == "-" => (slash, word),
@@ -368,19 +369,18 @@ fn instructions(input: Tokens<'_>) -> Option<Span> {
     (is_instruction && short).then(|| slash.at.to(word.at))
 }
 
-/// Words that begin a clause behind every pasted row.
+/// Words that begin a clause after any pasted row.
 const CLAUSES: [&str; 8] = ["where", "by", "limit", "top", "every", "until", "with", "full"];
-/// Words that do so only in commands that have these clauses: rows contain them too, for instance in names of Rust
-/// functions.
+/// Words that begin a clause only in some commands: rows contain them too, for instance in names of Rust functions.
 const RARE_CLAUSES: [&str; 3] = ["for", "count", "as"];
 
-/// Whether a clause begins with this word.
+/// Returns whether a clause begins with this word.
 pub(crate) fn is_clause(word: &str) -> bool {
     word == "in" || CLAUSES.contains(&word) || RARE_CLAUSES.contains(&word)
 }
 
-/// The path of a file that a snapshot is taken from. No word of a clause begins it: after a range that was pasted it
-/// would be that clause.
+/// Parses the path of a file for a snapshot. It does not begin with a word of a clause, which may follow a pasted
+/// range.
 pub(crate) fn snapshot_file(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
     if input.rest.first().is_some_and(|token| CLAUSES.contains(&token.text)) {
         return input.accept(Expected::File, |_| None);
@@ -388,29 +388,29 @@ pub(crate) fn snapshot_file(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
     pattern(Expected::File)(input)
 }
 
-/// `range`
+/// Parses the rule `range`.
 pub(crate) fn range(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
     input.expect(Expected::Range);
     alt((pasted_row(&[]), span)).parse(input)
 }
 
-/// `watched`
+/// Parses the rule `watched`.
 pub(crate) fn watched(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
     input.expect(Expected::Range);
     alt((pasted_row(&RARE_CLAUSES), span)).parse(input)
 }
 
-/// `address`
+/// Parses the rule `address`.
 pub(crate) fn address(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     alt((pasted_row(&[]).map_opt(start), expression)).parse(input)
 }
 
-/// `value`
+/// Parses the rule `value`.
 pub(crate) fn value(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     alt((pasted_row(&RARE_CLAUSES).map_opt(start), expression)).parse(input)
 }
 
-/// The start of a pasted range.
+/// Returns the start of a pasted range.
 fn start(range: Spanned<Range>) -> Option<Spanned<Expression>> {
     match range.node {
         Range::Span { start, .. } | Range::Length { start, .. } => Some(start),
@@ -419,7 +419,7 @@ fn start(range: Spanned<Range>) -> Option<Spanned<Expression>> {
     }
 }
 
-/// The range that a pasted row shows. The rest of the row is skipped, up to a clause.
+/// Parses a pasted row to a range. The rest of the row is skipped, up to a clause.
 fn pasted_row<'a>(words: &'static [&'static str]) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<Range>> {
     move |input| {
         let (behind, range) = row(input)?;
@@ -427,7 +427,7 @@ fn pasted_row<'a>(words: &'static [&'static str]) -> impl Fn(Tokens<'a>) -> Pars
     }
 }
 
-/// The tokens after a pasted row: the clauses of the command.
+/// Returns the tokens after a pasted row: the clauses of the command.
 fn behind_row<'a>(input: Tokens<'a>, words: &[&str]) -> Tokens<'a> {
     let (text, behind) = split_text(input);
     let next = text.get(1);
@@ -444,7 +444,7 @@ fn behind_row<'a>(input: Tokens<'a>, words: &[&str]) -> Tokens<'a> {
     passed_over.map_or(behind, |length| Tokens { rest: input.rest.get(length..).unwrap_or_default(), ..input })
 }
 
-/// `PASTED_ROW`
+/// Parses the token `PASTED_ROW`.
 fn row(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
     let Some((token, rest)) = input.rest.split_first() else {
         return Err(nom::Err::Error(Failed));
@@ -468,7 +468,7 @@ fn integer(value: u64) -> Expression {
     Expression::Integer(i128::from(value))
 }
 
-/// A symbol that a row names, plus an offset.
+/// Makes the expression of a symbol in a row, plus an offset.
 fn symbol(module: Option<&str>, name: &str, offset: u64, at: Span) -> Expression {
     let name = WrittenName(name.to_owned());
     let symbol = match module {
@@ -488,7 +488,7 @@ fn symbol(module: Option<&str>, name: &str, offset: u64, at: Span) -> Expression
     }
 }
 
-/// A value, or `A..B`.
+/// Parses a value, or `A..B`.
 pub(crate) fn listed(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
     let (behind, start) = expression(input)?;
     match mark("..")(behind) {
@@ -501,13 +501,13 @@ pub(crate) fn listed(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
     }
 }
 
-/// A text that is one argument, whatever blanks it has; `None` if it is empty.
+/// Parses a text as one argument, with all its blanks; `None` if it is empty.
 pub(crate) fn argument_of_text(language: Language, text: &str) -> Option<Spanned<Argument>> {
     let tokens = lexer::tokens(language, text);
     argument(&tokens, &Notes::new(language, text, tokens.len()))
 }
 
-/// The arguments up to the end of the command. Blanks outside parentheses separate them.
+/// Parses the arguments up to the end of the command, separated by blanks outside parentheses.
 pub(crate) fn arguments_of(input: Tokens<'_>) -> Vec<Spanned<Argument>> {
     let (mut rest, _) = split_text(input);
     let mut arguments = Vec::new();
@@ -519,7 +519,7 @@ pub(crate) fn arguments_of(input: Tokens<'_>) -> Vec<Spanned<Argument>> {
     arguments
 }
 
-/// How many tokens the first argument has.
+/// Returns the number of tokens in the first argument.
 fn length(tokens: &[Token<'_>]) -> usize {
     let mut depth = 0_usize;
     for (index, token) in tokens.iter().enumerate() {
@@ -535,7 +535,7 @@ fn length(tokens: &[Token<'_>]) -> usize {
     tokens.len()
 }
 
-/// A range or an expression if all of it is one, else text.
+/// Makes an argument: a range or an expression if all of it is one, otherwise text.
 fn argument(group: &[Token<'_>], all: &Notes<'_>) -> Option<Spanned<Argument>> {
     let at = group.first()?.at.to(group.last()?.at);
     let notes = Notes::new(all.language, all.line, group.len());

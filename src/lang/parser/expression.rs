@@ -1,4 +1,4 @@
-//! Expressions: precedence climbing over the table of operators, and the operands.
+//! Expressions: precedence climbing over the table of operators, and operands.
 
 use super::combinators::{glued, is_mark, mark, silent_mark, silent_word, word};
 use super::input::{BareWords, Failed, Parsed, Tokens, ValueTypes};
@@ -21,13 +21,13 @@ use nom::branch::alt;
 use nom::combinator::{cut, opt};
 use nom::sequence::preceded;
 
-/// `expression`, or in a filter what its scope needs.
+/// Parses the rule `expression`, or in a filter a part of the type that its scope needs.
 pub(crate) fn expression(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     let (behind, first) = conjunct(input)?;
     chain(behind, first, None)
 }
 
-/// What `and` and `or` join: a negation, or an operand of other operators.
+/// Parses an operand of `and` and `or`: a negation, or an operand of other operators.
 fn conjunct(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     match negation(input) {
         Err(nom::Err::Error(_)) => unary(input),
@@ -35,8 +35,8 @@ fn conjunct(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     }
 }
 
-/// `"not" negation`, and in a filter `"!" test<S>`: it is of all that is compared behind it. A function of its own, as
-/// [`unary`] is, because deep nesting needs small stack frames.
+/// Parses `"not" negation`, and in a filter `"!" test<S>`, which negates the whole comparison after it. This is a
+/// separate function, as [`unary`] is, because deep nesting needs small stack frames.
 fn negation(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     let (behind, at) = match silent_word("not")(input) {
         Ok((behind, at)) => {
@@ -55,7 +55,7 @@ fn negation(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     Ok((behind.in_scope(input.scope), before(operator, operand)))
 }
 
-/// `unary`, or in a filter `factor<S>`
+/// Parses the rule `unary`, or in a filter `factor<S>`.
 fn unary(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     let Ok((behind, operator)) = unary_operator(input) else {
         return operand(input);
@@ -67,7 +67,7 @@ fn unary(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     Ok((behind.in_scope(input.scope), before(operator, inner)))
 }
 
-/// The operator before an operand, if one stands here.
+/// Parses the operator before an operand, if there is one.
 fn unary_operator(input: Tokens<'_>) -> Parsed<'_, Spanned<UnaryOperator>> {
     let is_possible = |operator: &UnaryOperator| match operator {
         UnaryOperator::Not => input.scope == BareWords::Value,
@@ -85,14 +85,14 @@ fn before(operator: Spanned<UnaryOperator>, operand: Spanned<Expression>) -> Spa
     Spanned::new(Expression::Unary { operator, operand: Box::new(operand) }, at)
 }
 
-/// The chain of operators behind a first operand, as far as they bind more tightly than `level`: operators are
-/// left-associative.
+/// Parses the operators and operands after a first operand, as far as the operators bind more tightly than `level`.
+/// They are left-associative.
 fn chain(
     mut input: Tokens<'_>,
     mut left: Spanned<Expression>,
     level: Option<Level>,
 ) -> Parsed<'_, Spanned<Expression>> {
-    // What binds more tightly has become part of the right operand.
+    // Operators that bind more tightly have become a part of the right operand.
     let mut tightest = Level::Unary;
     while let (behind, Some(operator)) = operator(input, &left.node, |own| own <= tightest && Some(own) > level)? {
         tightest = operator.node.level();
@@ -105,7 +105,7 @@ fn chain(
     Ok((input, left))
 }
 
-/// What follows an operator, up to the next one that binds as tightly or more loosely.
+/// Parses the operand after an operator, up to the next operator that binds as tightly or more loosely.
 fn right_operand<'a>(
     input: Tokens<'a>,
     left: &Expression,
@@ -113,7 +113,7 @@ fn right_operand<'a>(
 ) -> Parsed<'a, Spanned<Expression>> {
     let level = operator.level();
     let first = if level.joins() { conjunct } else { unary };
-    // Comparisons in a filter form no chains.
+    // Comparisons in a filter cannot be chained.
     let looser = if level.compares() && input.scope != BareWords::Value { Level::Relation } else { level };
     input.parsed_in(input.scope.right_of(left, operator), |input| {
         let (behind, first) = cut(first).parse(input)?;
@@ -122,7 +122,7 @@ fn right_operand<'a>(
     })
 }
 
-/// The operator that stands behind `left`, if it is of a wanted level.
+/// Parses the operator after `left`, if it has a wanted level.
 fn operator<'a>(
     input: Tokens<'a>,
     left: &Expression,
@@ -149,7 +149,7 @@ fn operator<'a>(
     Ok((behind, Some(Spanned::new(operator, token.at))))
 }
 
-/// `filter<S>`
+/// Parses the rule `filter<S>`.
 pub(crate) fn filter<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Spanned<FilterExpression<F>>> {
     let (behind, condition) = input.parsed_in(BareWords::Filter(F::SUBJECT, ValueTypes::CONDITION), |input| {
         let (behind, condition) = expression(input)?;
@@ -158,22 +158,22 @@ pub(crate) fn filter<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Spanned<Fi
     Ok((behind, condition.map(FilterExpression::of)))
 }
 
-/// `[ "where" filter<page> ]`, if it is there.
+/// Parses `[ "where" filter<page> ]`.
 fn page_filter(input: Tokens<'_>) -> Parsed<'_, Option<Spanned<FilterExpression<PageField>>>> {
     opt(preceded(word("where"), cut(filter))).parse(input)
 }
 
-/// An operand without an operator of its own.
+/// Parses an operand without prefix operators.
 fn operand(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     // `(int)` alone is a name in parentheses.
     cast_operand(input).or_else(|_| {
-        // What has elements is a value, in a filter too.
+        // An operand with elements is a value, also in a filter.
         let scope = if has_elements(input) { BareWords::Value } else { input.scope };
         input.parsed_in(scope, elements)
     })
 }
 
-/// Whether a parenthesis stands here that has elements: `(E)[2]`.
+/// Returns whether the next operand is a parenthesis with elements: `(E)[2]`.
 fn has_elements(input: Tokens<'_>) -> bool {
     let mut open = 0_usize;
     let close = input.rest.iter().position(|token| {
@@ -185,10 +185,10 @@ fn has_elements(input: Tokens<'_>) -> bool {
     behind.is_some_and(|token| matches!(token.kind, TokenKind::Dimension(_)) && token.is_glued)
 }
 
-/// `primary`, or an element of what has elements: `$x[2]`, `(E)[2]`.
+/// Parses the rule `primary`, or an element of it: `$x[2]`, `(E)[2]`.
 fn elements(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     let (mut behind, mut of) = primary(input)?;
-    // The tokenizer makes these brackets only where an element can be.
+    // The lexer makes these brackets only where an element is possible.
     while let Some(token) = behind.first()
         && let TokenKind::Dimension(number) = token.kind
         && token.is_glued
@@ -203,12 +203,12 @@ fn elements(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     Ok((behind, of))
 }
 
-/// Whether a value ends with the parenthesis of a function: that is no C.
+/// Returns whether a value ends with the parenthesis of a function, which is no C.
 fn is_call(input: Tokens<'_>) -> bool {
     input.first().is_some_and(|token| !is_mark(token, "(") && !token.text.starts_with('$'))
 }
 
-/// `c_cast unary`
+/// Parses `c_cast unary`.
 fn cast_operand(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     let (behind, to) = cast_type(input)?;
     let (behind, operand) = input.nested(|| behind.parsed_in(BareWords::Value, unary))?;
@@ -217,7 +217,7 @@ fn cast_operand(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     Ok((behind, Spanned::new(names::cast(to, reads, operand), at)))
 }
 
-/// `c_cast`
+/// Parses the rule `c_cast`.
 fn cast_type(input: Tokens<'_>) -> Parsed<'_, Spanned<CType>> {
     let close = match input.first() {
         Some(token) if is_mark(token, "(") => ")",
@@ -249,7 +249,7 @@ fn cast_type(input: Tokens<'_>) -> Parsed<'_, Spanned<CType>> {
             input.notes.note_class(Class::Keyword, at);
             Ok((Tokens { rest, ..input }, Spanned::new(to, at)))
         }
-        // No value has two names in a row, or ends in a `*`.
+        // No value has two consecutive names, or ends in a `*`.
         None if input.scope != BareWords::Value => Err(nom::Err::Error(Failed)),
         None if texts.last() == Some(&"*") && texts.len() > 1 || is_two_words(&texts) || close == "}" => {
             input.fault(Fault::Type, unknown_type(input, at))
@@ -273,7 +273,7 @@ fn unknown_type(input: Tokens<'_>, at: Span) -> SyntaxError {
     }
 }
 
-/// `primary`
+/// Parses the rule `primary`.
 fn primary(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     match input.scope {
         BareWords::Value => alt((place, fraction, text, named, indexed, bracketed, parenthesised)).parse(input),
@@ -286,7 +286,7 @@ fn primary(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     }
 }
 
-/// A name that is no field: in quotes, of a module, or before the number of a line.
+/// Parses a name that is not a field: in quotes, of a module, or before the number of a line.
 fn named_value(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     let behind = Tokens { rest: input.rest.get(1..).unwrap_or_default(), ..input };
     let is_field = input.first().is_some_and(|token| token.kind == TokenKind::Name);
@@ -307,12 +307,12 @@ fn parenthesised(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     input.nested(inside)
 }
 
-/// `place`: the values that filters can contain too.
+/// Parses the rule `place`: the values that filters can contain too.
 pub(crate) fn place(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     constant(input).or_else(|_| input.parsed_in(BareWords::Value, compound))
 }
 
-/// Values with values in them: there bare words are symbols, in a filter too.
+/// Parses values that contain values, in which bare words are symbols, also in a filter.
 fn compound(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     alt((address_of, physical, call, changes, read)).parse(input)
 }
@@ -324,7 +324,7 @@ fn address_of(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     Ok((behind, Spanned::new(Expression::AddressOf(symbol.node), at)))
 }
 
-/// `pfn:E`, `phys:E`
+/// Parses `pfn:E` or `phys:E`.
 fn physical(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     type Wrap = fn(Box<Spanned<Expression>>) -> Expression;
     let frame = silent_word("pfn").map(|at| (Expression::Frame as Wrap, at));
@@ -353,7 +353,7 @@ fn call(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     Ok((behind, Spanned::new(node, function.at.to(close))))
 }
 
-/// `changed(A, B in R where F)`
+/// Parses `changed(A, B in R where F)`.
 fn changes(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     let (behind, function) = before_parenthesis::<ChangeFunction>(input)?;
     let inside = || {
@@ -378,7 +378,7 @@ fn read(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     Ok((behind, Spanned::new(node, as_type.at.to(close))))
 }
 
-/// A known word and the `(` behind it, which makes the name a function.
+/// Parses a word of `T` and the `(` after it, which makes it a function.
 fn before_parenthesis<T: Worded>(input: Tokens<'_>) -> Parsed<'_, Spanned<T>> {
     let found = input.first().filter(|token| token.kind == TokenKind::Name).and_then(|token| T::from_word(token.text));
     match found {
@@ -391,12 +391,12 @@ fn before_parenthesis<T: Worded>(input: Tokens<'_>) -> Parsed<'_, Spanned<T>> {
     }
 }
 
-/// `span`
+/// Parses the rule `span`.
 pub(crate) fn span(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
     span_with(input, |input| opt(preceded(mark(","), preceded(cut(mark("+")), cut(expression)))).parse(input))
 }
 
-/// A range of which `length` parses `, +LENGTH`.
+/// Parses a range in which `length` parses `, +LENGTH`.
 pub(crate) fn span_with<'a>(
     input: Tokens<'a>,
     length: impl Fn(Tokens<'a>) -> Parsed<'a, Option<Spanned<Expression>>>,
@@ -417,7 +417,7 @@ pub(crate) fn span_with<'a>(
     Ok((behind, whole(start, quoted)))
 }
 
-/// A range that is one expression. `all` without quotes is the whole address space.
+/// Makes a range of one expression. `all` without quotes is the whole address space.
 pub(crate) fn whole(start: Spanned<Expression>, quoted: bool) -> Spanned<Range> {
     let range = match start.node {
         Expression::Name(WrittenName(ref name)) if name == "all" && !quoted => Range::All,

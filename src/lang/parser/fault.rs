@@ -1,11 +1,11 @@
-//! Makes an error message of the furthest failure.
+//! Makes the error of a line from its furthest failure.
 
 use super::input::{Failure, Notes};
 use crate::lang::error::{Span, Spanned, SyntaxError};
 use crate::lang::expected::{Expected, describe_all};
 use crate::lang::lexer::{NumberFault, Token, TokenKind};
 
-/// The error of a line that failed.
+/// Returns the error of a line that failed.
 pub(super) fn error(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> SyntaxError {
     let (position, expected) = notes.furthest();
     let (language, fault) = (notes.language, notes.fault());
@@ -22,7 +22,7 @@ fn of_furthest(failed: &Failure<'_>) -> SyntaxError {
     let expected = describe_all(&failed.expected);
     match failed.token().filter(|_| !failed.is_incomplete()) {
         Some(token) => bytes(failed).unwrap_or_else(|| {
-            // A complete cause needs no alternatives.
+            // A complete cause is printed without alternatives.
             let (message, expected) = match cause(failed, token) {
                 Some(cause) => (cause, Vec::new()),
                 None => (unexpected(failed, token.text), expected),
@@ -42,7 +42,7 @@ fn of_furthest(failed: &Failure<'_>) -> SyntaxError {
     }
 }
 
-/// `hex"…"` without valid bytes: the lexer makes a name and a text of it.
+/// Returns the error of `hex"…"` without valid bytes, which the lexer reads as a name and a text.
 fn bytes(failed: &Failure<'_>) -> Option<SyntaxError> {
     let (name, text) = (failed.before()?, failed.token()?);
     let is_hexadecimal = name.text == "hex" && text.is_glued && text.text.starts_with('"');
@@ -60,7 +60,7 @@ fn bytes(failed: &Failure<'_>) -> Option<SyntaxError> {
     })
 }
 
-/// The cause, if it is more than that something else should be here.
+/// Returns the cause, if it is more than a missing alternative.
 fn cause(failed: &Failure<'_>, token: &Token<'_>) -> Option<String> {
     let expected = failed.expected.as_slice();
     Some(match (&token.kind, token.text) {
@@ -86,13 +86,13 @@ fn is_format(expected: &[Expected]) -> bool {
     matches!(expected, [Expected::Format | Expected::Layout | Expected::Search])
 }
 
-/// The message for what should not be here.
+/// Returns the message about an unexpected word.
 fn unexpected(failed: &Failure<'_>, text: &str) -> String {
     let text = short(text);
     if is_format(&failed.expected) { format!("`{text}` is not a format") } else { format!("unexpected `{text}`") }
 }
 
-/// A format whose count is no number.
+/// Returns the cause for a format whose count is too large.
 fn large_count(text: &str) -> Option<String> {
     let digits = text.find(|c: char| !c.is_ascii_digit());
     let (count, _) = text.split_at(digits.unwrap_or(text.len()));
@@ -110,7 +110,7 @@ fn number(fault: NumberFault, word: &str) -> String {
     }
 }
 
-/// `pipe pipe …`, `pipe shell …`
+/// Returns the error of `pipe pipe …` and `pipe shell …`.
 pub(super) fn not_piped(inner: &Spanned<&'static str>) -> SyntaxError {
     SyntaxError {
         at: inner.at,
@@ -121,7 +121,7 @@ pub(super) fn not_piped(inner: &Spanned<&'static str>) -> SyntaxError {
     }
 }
 
-/// The beginning of a long token, such as a pasted line.
+/// Returns the beginning of a long token, such as a pasted line.
 pub(crate) fn short(text: &str) -> String {
     const MOST: usize = 24;
     if text.chars().count() <= MOST { text.to_owned() } else { text.chars().take(MOST).chain(['…']).collect() }

@@ -1,5 +1,4 @@
-//! What the parsers read: tokens, the language that they are of, and the notes that all attempts at a line share;
-//! and combinators over tokens: words, marks, numbers, lists.
+//! The input of parsers: tokens, their language, and the notes that all attempts at a line share.
 
 use crate::lang::error::{Class, Span, Spanned, SyntaxError};
 use crate::lang::expected::Expected;
@@ -11,25 +10,25 @@ use nom::IResult;
 use nom::error::{ErrorKind, ParseError};
 use std::cell::{Cell, RefCell};
 
-/// A command as the parser knows it.
+/// The syntax of a command.
 #[derive(Clone, Copy)]
 pub struct Syntax {
-    /// How it is typed.
+    /// The name of the command, and how it may be typed.
     pub name: CommandName,
-    /// Parses what follows the name.
+    /// Parses the line after the name.
     pub(crate) parse: for<'a> fn(Tokens<'a>) -> Parsed<'a, Statement>,
 }
 
-/// The command language: expressions, ranges and clauses are part of it.
+/// The command language, which is made of a list of commands.
 #[derive(Clone, Copy)]
 pub struct Language {
-    /// Its commands, in the order of the help.
+    /// The commands, in the order of the help.
     pub commands: &'static [Syntax],
-    /// What a line may mean that does not parse.
+    /// Hints for lines that do not parse.
     pub advice: Option<&'static dyn Advice>,
 }
 
-/// What is wrong with a line, where the parser says more than what it expected.
+/// The fault of a line for which the parser makes the whole message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// An unknown function.
@@ -50,35 +49,35 @@ pub struct Failure<'a> {
     pub language: Language,
     /// The whole line.
     pub line: &'a str,
-    /// What it consists of.
+    /// The tokens of the line.
     pub tokens: &'a [Token<'a>],
-    /// The number of the token that cannot stand where it does. It is past the last one if the command is incomplete.
+    /// The index of the token that failed, or the number of tokens if the command is incomplete.
     pub position: usize,
-    /// What could have stood there.
+    /// The alternatives at that place.
     pub expected: Vec<Expected>,
-    /// What the command's own parser says of it.
+    /// The hint of the command's parser.
     pub hint: Option<String>,
-    /// What the parser has an error of its own for.
+    /// The fault and the error, if the parser made the whole message.
     pub fault: Option<(Fault, SyntaxError)>,
 }
 
 impl<'a> Failure<'a> {
-    /// The token that cannot stand where it does.
+    /// Returns the token that failed.
     pub fn token(&self) -> Option<&'a Token<'a>> {
         self.tokens.get(self.position)
     }
 
-    /// The one before it.
+    /// Returns the token before it.
     pub fn before(&self) -> Option<&'a Token<'a>> {
         self.tokens.get(self.position.checked_sub(1)?)
     }
 
-    /// Whether the line ends where something is missing.
+    /// Returns whether the line ends where a word is missing.
     pub fn is_incomplete(&self) -> bool {
         self.token().is_none_or(|token| token.kind == TokenKind::Comment)
     }
 
-    /// The first word in full, if a command begins with it.
+    /// Returns the first word in full, if a command begins with it.
     pub fn command(&self) -> Option<&'static str> {
         match self.language.resolve_first(self.tokens.first()?.text) {
             Resolved::One(command) => Some(command),
@@ -86,23 +85,23 @@ impl<'a> Failure<'a> {
         }
     }
 
-    /// Whether `one` could have stood there.
+    /// Returns whether `one` is among the alternatives.
     pub fn expects(&self, one: Expected) -> bool {
         self.expected.contains(&one)
     }
 
-    /// The words that could have stood there.
+    /// Returns the words among the alternatives.
     pub fn words(&self) -> Vec<&'static str> {
         self.expected.iter().flat_map(|one| self.language.words(*one)).collect()
     }
 
-    /// Whether this word could have stood there.
+    /// Returns whether this word is among the alternatives.
     pub fn expects_word(&self, word: &str) -> bool {
         let is_it = |one: &Expected| matches!(one, Expected::Word(other) if *other == word);
         self.expected.iter().any(is_it)
     }
 
-    /// The line without the parentheses of a command that is called like a function of C: `quit(0)`.
+    /// Returns the line without the parentheses of a command that is called like a function of C: `quit(0)`.
     pub fn called(&self) -> Option<String> {
         let [name, open, .., close] = self.tokens else {
             return None;
@@ -115,49 +114,50 @@ impl<'a> Failure<'a> {
     }
 }
 
-/// Knows what people mean with lines that do not parse.
+/// Makes hints for lines that do not parse.
 pub trait Advice: Sync {
-    /// The words of another program that the line begins with.
+    /// Returns the words of another program with which the line begins.
     fn other_words(&self, line: &str) -> Option<OtherWords>;
-    /// Puts a hint in the error of a failure.
+    /// Adds a hint to the error of a failure.
     fn hint(&self, failed: &Failure<'_>, error: &mut SyntaxError);
 }
 
 /// Words of another program at the start of a line.
 pub struct OtherWords {
-    /// Where they are.
+    /// The place of the words.
     pub at: Span,
-    /// What becomes of them.
+    /// The treatment of the words.
     pub meaning: OtherMeaning,
 }
 
-/// What becomes of words of another program.
+/// The treatment of another program's words.
 pub enum OtherMeaning {
     /// The line is ignored.
     Nothing,
-    /// These words stand for them. The hint is for a line that does not parse even so.
+    /// These words of pmdb replace them. The hint is for a line that does not parse even so.
     Ours(&'static str, Option<&'static str>),
     /// The line is refused, with this hint.
     Refused(String),
 }
 
 impl Language {
-    /// The names of the commands.
+    /// Returns the names of the commands.
     pub fn names(self) -> impl Iterator<Item = &'static CommandName> {
         self.commands.iter().map(|syntax| &syntax.name)
     }
 
-    /// The command of this name.
+    /// Returns the command with this name.
     pub(crate) fn command(self, name: &str) -> Option<&'static Syntax> {
         self.commands.iter().find(|syntax| syntax.name.name == name)
     }
 
-    /// The names of the commands that `pmdb NAME` runs without a process, and need no second word for that.
+    /// Returns the names of the commands that `pmdb NAME` runs without a process, and that need no second word for
+    /// that.
     pub fn alone(self) -> impl Iterator<Item = &'static str> {
         self.names().map(|name| name.name).filter(move |name| self.is_alone(name, std::iter::empty()))
     }
 
-    /// Whether `pmdb WORD BEHIND` runs a command without a process.
+    /// Returns whether `pmdb WORD BEHIND` runs a command without a process.
     pub fn is_alone<'w>(self, word: &str, behind: impl Iterator<Item = &'w str> + Clone) -> bool {
         let is_one = |next: &str, words: &[&str]| {
             let begins = |word: &&str| word.ends_with(['"', ':']) && next.starts_with(*word);
@@ -177,23 +177,22 @@ impl Language {
         })
     }
 
-    /// Whether the command of this name takes `--how`.
+    /// Returns whether the command with this name accepts `--how`.
     pub fn takes_how(self, name: &str) -> bool {
         self.command(name).is_some_and(|syntax| syntax.name.takes_how)
     }
 
-    /// What a line does that begins with this unabbreviated word, if blocks are made of such lines.
+    /// Returns the effect of a line that begins with this unabbreviated word, if blocks consist of such lines.
     pub fn block_line(self, word: &str) -> Option<BlockLine> {
         self.command(word)?.name.block
     }
 
-    /// The words that open a block.
+    /// Returns the words that open a block.
     pub fn opening_words(self) -> impl Iterator<Item = &'static str> {
         self.names().filter(|name| name.block == Some(BlockLine::Opens)).map(|name| name.name)
     }
 
-    /// Whether `display` may run the command that begins with this word: of a command in two words, an abbreviation of
-    /// the first.
+    /// Returns whether `display` may run the command that begins with this word.
     pub fn is_displayed(self, word: &str) -> bool {
         self.command(word).is_some_and(|syntax| syntax.name.reach == Reach::Nothing)
             || match self.resolve_first(word) {
@@ -204,7 +203,7 @@ impl Language {
             }
     }
 
-    /// The plain words that may stand where this is expected, as far as they do not depend on a target.
+    /// Returns the words of an alternative, as far as they do not depend on a target.
     pub fn words(self, expected: Expected) -> Vec<&'static str> {
         match expected {
             Expected::Command => self.first_words().collect(),
@@ -212,7 +211,7 @@ impl Language {
         }
     }
 
-    /// The words that a line may begin with, each once.
+    /// Returns the words with which a line may begin, each once.
     pub fn first_words(self) -> impl Iterator<Item = &'static str> {
         let words = self.names().enumerate().map(move |(at, name)| {
             // Only commands of two words share the first.
@@ -223,7 +222,7 @@ impl Language {
         words.flatten()
     }
 
-    /// The second words of a command whose first word is `first`; none for a command of one word.
+    /// Returns the second words of commands whose first word is `first`; none for a command of one word.
     pub fn second_words(self, first: &str) -> impl Iterator<Item = &'static str> {
         self.names().filter(move |name| name.first() == first).filter_map(CommandName::second)
     }
@@ -236,8 +235,7 @@ impl Language {
         }
     }
 
-    /// Whether a first word has no abbreviations: no command with a subcommand begins with it, nor one that may be
-    /// shortened.
+    /// Returns whether a first word has no abbreviations: it has no subcommands, and its command must be typed in full.
     fn first_is_whole(self, first: &str) -> bool {
         self.names().filter(|name| name.first() == first).all(|name| name.is_whole && name.name == first)
     }
@@ -249,25 +247,25 @@ impl Language {
         })
     }
 
-    /// The command of two words.
+    /// Returns the command with these two words.
     pub(crate) fn subcommand(self, first: &str, second: &str) -> Option<&'static Syntax> {
         self.commands.iter().find(|syntax| syntax.name.name.split_once(' ') == Some((first, second)))
     }
 }
 
-/// Nesting deeper than this is an error: no line may exhaust the stack, in the parser or in code that walks the tree.
+/// The deepest nesting: no line may exhaust the stack, in the parser or in code that walks the tree.
 const DEEPEST_NESTING: usize = 64;
-/// More operators than this in a line are an error: a chain of them is a tree as deep as it is long.
+/// The most operators in a line: a chain of them is a tree as deep as it is long.
 const MOST_OPERATORS: usize = 256;
 
-/// What the attempts at parsing one line share.
+/// The notes that all attempts at parsing a line share.
 ///
-/// nom drops the error of a missing optional part, and with it what could have stood there. So every failing token
-/// notes here what was expected, and the notes of the furthest token are kept.
+/// nom drops the error of a missing optional part, with its alternatives. So every failing token records its
+/// alternatives here, and those of the furthest token are kept.
 pub struct Notes<'a> {
     pub language: Language,
     pub line: &'a str,
-    /// The number of tokens, which is the position of the end of the line.
+    /// The number of tokens, which is also the position of the end of the line.
     tokens: usize,
     furthest: RefCell<(usize, Vec<Expected>)>,
     fault: RefCell<Option<(Fault, SyntaxError)>>,
@@ -279,7 +277,7 @@ pub struct Notes<'a> {
 }
 
 impl<'a> Notes<'a> {
-    /// Empty notes for the same line.
+    /// Makes empty notes for the same line.
     pub(crate) fn fresh(&self) -> Self {
         Notes::new(self.language, self.line, self.tokens)
     }
@@ -299,33 +297,33 @@ impl<'a> Notes<'a> {
         }
     }
 
-    /// The tokens, all still to be parsed.
+    /// Returns the tokens as input.
     pub(crate) fn input(&'a self, tokens: &'a [Token<'a>]) -> Tokens<'a> {
         Tokens { rest: tokens, scope: BareWords::Value, notes: self }
     }
 
-    /// The furthest token that could not be taken, and what could have been.
+    /// Returns the furthest token that failed, and the alternatives there.
     pub(crate) fn furthest(&self) -> (usize, Vec<Expected>) {
         self.furthest.borrow().clone()
     }
 
-    /// An error with a message of its own.
+    /// Returns the fault and the error, if the parser made the whole message.
     pub(crate) fn fault(&self) -> Option<(Fault, SyntaxError)> {
         self.fault.borrow().clone()
     }
 
-    /// The raw text that goes up to the end of the line: what it is, and where it starts.
+    /// Returns the kind and the offset of the raw text at the end of the line.
     pub(crate) fn raw_text(&self) -> Option<(Expected, usize)> {
         self.raw_text.get()
     }
 
-    /// The hint of a command's own parser for the token at this position.
+    /// Returns the hint of a command's parser for the token at this position.
     pub(crate) fn hint(&self, position: usize) -> Option<String> {
         let hints = self.hints.borrow();
         hints.iter().find(|(at, _)| *at == position).map(|(_, hint)| hint.clone())
     }
 
-    /// What words were taken for, in the order of parsing.
+    /// Returns the classes of words, in the order of parsing.
     pub(crate) fn classes(&self) -> Vec<Spanned<Class>> {
         self.classes.borrow().clone()
     }
@@ -339,29 +337,29 @@ impl<'a> Notes<'a> {
     }
 }
 
-/// What the bare words of an expression are.
+/// The meaning of the bare words in an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BareWords {
     /// Symbols, regions and modules.
     Value,
-    /// Fields, where a filter needs a part of one of these types.
+    /// Fields. The filter needs a part of one of these types.
     Filter(FilterSubject, ValueTypes),
 }
 
 bitflags! {
-    /// What a part of a filter may be.
+    /// The possible types of a part of a filter.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ValueTypes: u8 {
         /// True or false: `dirty`, `mapcount > 1`.
         const CONDITION = 1;
-        /// Computed of fields and values.
+        /// A number, computed from fields and values.
         const NUMBER = 2;
-        /// What text fields hold.
+        /// A text, as the value of a field.
         const TEXT = 4;
     }
 }
 
-/// The tokens that are still to be parsed.
+/// The tokens that remain to be parsed.
 #[derive(Clone, Copy)]
 pub struct Tokens<'a> {
     pub rest: &'a [Token<'a>],
@@ -372,7 +370,7 @@ pub struct Tokens<'a> {
 /// The result of a parser over tokens.
 pub type Parsed<'a, T> = IResult<Tokens<'a>, T, Failed>;
 
-/// An attempt has failed; [`Notes`] knows where and why.
+/// The failure of an attempt. [`Notes`] has the place and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed;
 
@@ -390,13 +388,13 @@ impl<'a> Tokens<'a> {
         self.rest.first()
     }
 
-    /// Where the next token stands, or the end of the line.
+    /// Returns the place of the next token, or of the end of the line.
     pub(crate) fn place(&self) -> Span {
         let end = self.notes.line.trim_end().len();
         self.first().map_or(Span::new(end, end), |token| token.at)
     }
 
-    /// Notes that `expected` could have stood here.
+    /// Records that `expected` is an alternative here.
     pub(crate) fn expect(&self, expected: Expected) {
         let position = self.notes.tokens - self.rest.len();
         let mut furthest = self.notes.furthest.borrow_mut();
@@ -408,7 +406,7 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// Notes that an operand could have stood here.
+    /// Records that an operand is an alternative here.
     fn expect_operand(&self) {
         let expected = match self.scope {
             BareWords::Value => vec![Expected::Expression],
@@ -421,7 +419,7 @@ impl<'a> Tokens<'a> {
         expected.into_iter().for_each(|one| self.expect(one));
     }
 
-    /// Takes the next token as an operand if `take` accepts it.
+    /// Parses the next token as an operand if `take` accepts it.
     pub(crate) fn accept_operand<T>(self, take: impl FnOnce(&'a Token<'a>) -> Option<T>) -> Parsed<'a, Spanned<T>> {
         let taken = self.rest.split_first().and_then(|(token, rest)| Some((take(token)?, token.at, rest)));
         match taken {
@@ -433,12 +431,12 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// The same tokens in another scope.
+    /// Returns the same tokens in another scope.
     pub(crate) fn in_scope(self, scope: BareWords) -> Self {
         Tokens { scope, ..self }
     }
 
-    /// What `parse` makes of the tokens in another scope.
+    /// Calls `parse` with the tokens in another scope.
     pub(crate) fn parsed_in<T>(
         self,
         scope: BareWords,
@@ -448,25 +446,25 @@ impl<'a> Tokens<'a> {
         Ok((behind.in_scope(self.scope), parsed))
     }
 
-    /// The hint in case that the next token cannot be taken.
+    /// Records a hint for the case that the next token fails.
     pub(crate) fn hint(&self, hint: String) {
         let position = self.notes.tokens - self.rest.len();
         self.notes.hints.borrow_mut().push((position, hint));
     }
 
-    /// Fails because `expected` should have stood here.
+    /// Fails, and records `expected` as the alternative.
     pub(crate) fn fail<T>(self, expected: Expected) -> Parsed<'a, T> {
         self.expect(expected);
         Err(nom::Err::Error(Failed))
     }
 
-    /// Fails for good, with an error of its own.
+    /// Fails for all attempts, with this error.
     pub(crate) fn fault<T>(self, fault: Fault, error: SyntaxError) -> Parsed<'a, T> {
         self.notes.fault.borrow_mut().get_or_insert((fault, error));
         Err(nom::Err::Failure(Failed))
     }
 
-    /// Takes the next token if `take` accepts it.
+    /// Parses the next token if `take` accepts it.
     pub(crate) fn accept<T>(
         self,
         expected: Expected,
@@ -481,7 +479,7 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// One level of nesting around `inside`.
+    /// Calls `inside` one level of nesting deeper.
     pub(crate) fn nested<T>(self, inside: impl FnOnce() -> Parsed<'a, T>) -> Parsed<'a, T> {
         let depth = self.notes.depth.get();
         if depth >= DEEPEST_NESTING {
@@ -493,7 +491,7 @@ impl<'a> Tokens<'a> {
         result
     }
 
-    /// Counts an operator.
+    /// Counts an operator, and fails if there are too many.
     pub(crate) fn count_operator(self) -> Parsed<'a, ()> {
         let count = self.notes.operators.get() + 1;
         self.notes.operators.set(count);

@@ -1,4 +1,4 @@
-//! Level 2 of the grammar: tokens into a tree, with nom.
+//! Level 2 of the grammar: parses tokens to a tree, with nom.
 
 mod combinators;
 mod command;
@@ -34,11 +34,11 @@ pub(crate) use input::{Failed, Parsed, Tokens};
 pub(crate) use names::{key, later, quoted_text, snapshot_name, symbol, text};
 
 impl Language {
-    /// Parses one line: a command with its output, a shell line, a comment, or nothing. A line that does not parse may
-    /// begin with the words of another program.
+    /// Parses one line: a command with its output, a shell line, a comment, or nothing. If the line does not parse,
+    /// words of another program at its beginning are replaced.
     ///
     /// # Errors
-    /// A [`SyntaxError`] for a line that is not in the language.
+    /// Fails with a [`SyntaxError`] for a line that is not in the language.
     pub fn parse_line(self, line: &str) -> Result<ParsedLine, SyntaxError> {
         let tokens = lexer::tokens(self, line);
         parse_tokens(self, line, &tokens).or_else(|error| {
@@ -64,18 +64,17 @@ impl Language {
         self.advice?.other_words(line)
     }
 
-    /// Whether a line with these words of pmdb parses. Hints call it: it makes no hint itself, so it never leads to
-    /// another one.
+    /// Returns whether a line with these words of pmdb parses. Hints call it, so it makes no hints itself.
     pub(crate) fn accepts(self, line: &str) -> bool {
         let tokens = lexer::tokens(self, line);
         let notes = Notes::new(self, line, tokens.len());
         whole_line(notes.input(&tokens)).is_ok()
     }
 
-    /// The text after the name of a user-defined command: the arguments, and where the output goes.
+    /// Parses the text after the name of a user-defined command: the arguments, and the output.
     ///
     /// # Errors
-    /// A [`SyntaxError`] for an incomplete pipe or redirection.
+    /// Fails with a [`SyntaxError`] for an incomplete pipe or redirection.
     pub fn parse_call(self, text: &str) -> Result<(Vec<Spanned<Argument>>, Output), SyntaxError> {
         let tokens = lexer::tokens(self, text);
         let notes = Notes::new(self, text, tokens.len());
@@ -92,7 +91,7 @@ impl Language {
         }
     }
 
-    /// A word of a shell as one argument: `buf, +4p` is a range. `None` if it is empty.
+    /// Parses a word of a shell as one argument: `buf, +4p` is a range. `None` if it is empty.
     pub fn parse_argument(self, text: &str) -> Option<Spanned<Argument>> {
         command::argument_of_text(self, text)
     }
@@ -106,13 +105,13 @@ fn parse_tokens(language: Language, line: &str, tokens: &[Token<'_>]) -> Result<
     }
 }
 
-/// The tokens of a line with `ours` in the place of the words at `at`.
+/// Returns the tokens of a line in which `ours` replaces the words at `at`.
 fn instead<'a>(language: Language, ours: &'static str, at: Span, tokens: &[Token<'a>]) -> Vec<Token<'a>> {
     let ours = lexer::tokens(language, ours).into_iter().map(|token| Token { at, ..token });
     ours.chain(tokens.iter().filter(|token| token.at.start >= at.end).cloned()).collect()
 }
 
-/// The tokens of a line with pmdb's words in the place of another program's; `None` if it has none.
+/// Returns the tokens of a line in which pmdb's words replace those of another program; `None` if it has none.
 fn as_parsed<'a>(language: Language, line: &str, tokens: &[Token<'a>]) -> Option<Vec<Token<'a>>> {
     let found = language.other_words(line)?;
     match found.meaning {
@@ -123,7 +122,7 @@ fn as_parsed<'a>(language: Language, line: &str, tokens: &[Token<'a>]) -> Option
     }
 }
 
-/// What could follow the tokens; and the raw text that the line ends with, if any.
+/// Returns the alternatives after the tokens, and the kind and offset of raw text at the end of the line.
 pub(super) fn expected_at_end(
     language: Language,
     line: &str,
@@ -142,7 +141,7 @@ pub(super) fn expected_at_end(
     }
 }
 
-/// What the words of a line were taken for, and the first token that cannot stand where it does.
+/// Returns the classes of the words in a line, and the place of its error.
 pub(super) fn classes(language: Language, line: &str, tokens: &[Token<'_>]) -> (Vec<Spanned<Class>>, Option<Span>) {
     let replaced = as_parsed(language, line, tokens);
     let tokens = replaced.as_deref().unwrap_or(tokens);
@@ -152,7 +151,7 @@ pub(super) fn classes(language: Language, line: &str, tokens: &[Token<'_>]) -> (
     (notes.classes(), wrong)
 }
 
-/// `line`
+/// Parses the rule `line`.
 fn whole_line(input: Tokens<'_>) -> Parsed<'_, ParsedLine> {
     match input.rest {
         [] => {
@@ -169,7 +168,7 @@ fn whole_line(input: Tokens<'_>) -> Parsed<'_, ParsedLine> {
     }
 }
 
-/// `statement`
+/// Parses the rule `statement`.
 fn statement(input: Tokens<'_>) -> Parsed<'_, ParsedLine> {
     let (behind, name) = command::command_name(input)?;
     let (behind, name, must_pipe) = match name.node {
@@ -196,7 +195,7 @@ fn statement(input: Tokens<'_>) -> Parsed<'_, ParsedLine> {
     Ok((behind, ParsedLine::Command { command, output }))
 }
 
-/// Where the output of a command goes: a pipe or a file.
+/// Parses the output of a command: a pipe or a file.
 fn output(input: Tokens<'_>, must_pipe: bool) -> Parsed<'_, Output> {
     let pipe = input.accept(Expected::Pipe, |token| {
         let end = token.at.end;
@@ -218,7 +217,7 @@ fn output(input: Tokens<'_>, must_pipe: bool) -> Parsed<'_, Output> {
     }
 }
 
-/// The end of the line, or a comment.
+/// Parses the end of the line, or a comment.
 fn end(input: Tokens<'_>) -> Parsed<'_, ()> {
     match input.rest {
         [] | [Token { kind: TokenKind::Comment, .. }] => {

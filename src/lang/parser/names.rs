@@ -1,7 +1,7 @@
-//! Names, alone, in a module or before a line: `main`, `libc.so.6!malloc`, `libc.so.6!0x1149`, `server.c:210`; of
-//! snapshots; and values of a single token. In a filter bare words are fields, and its parts have types. Fields show the
-//! types, so that nothing is parsed twice: a parenthesis may hold a condition, `(dirty or guard)`, or a number,
-//! `(pfn & 511) == 0`.
+//! Names, alone, in a module or before a line: `main`, `libc.so.6!malloc`, `libc.so.6!0x1149`, `server.c:210`; names of
+//! snapshots; and values of a single token. In a filter bare words are fields, and its parts have types. The types of
+//! fields decide which part it is, so that nothing is parsed twice: a parenthesis may contain a condition, `(dirty or
+//! guard)`, or a number, `(pfn & 511) == 0`.
 
 use super::combinators::{silent_mark, silent_word, word};
 use super::input::{BareWords, Failed, ValueTypes};
@@ -23,7 +23,7 @@ use nom::Parser;
 use nom::branch::alt;
 use nom::combinator::{cut, map};
 
-/// `name`
+/// Returns the name in a token.
 fn name(token: &Token<'_>) -> Option<WrittenName> {
     match &token.kind {
         TokenKind::Name => Some(WrittenName(token.text.to_owned())),
@@ -32,12 +32,12 @@ fn name(token: &Token<'_>) -> Option<WrittenName> {
     }
 }
 
-/// Fails unless nothing stands before the next token.
+/// Fails if a blank precedes the next token.
 fn need_glue(input: Tokens<'_>, expected: Expected) -> Parsed<'_, ()> {
     if input.first().is_none_or(|token| token.is_glued) { Ok((input, ())) } else { input.fail(expected) }
 }
 
-/// What follows a `!`, if one is glued on here.
+/// Parses what follows a `!`, if one is directly here.
 fn in_module<'a, T>(input: Tokens<'a>, inside: impl Fn(Tokens<'a>) -> Parsed<'a, T>) -> Parsed<'a, Option<T>> {
     if !glued(input, "!") {
         return Ok((input, None));
@@ -47,7 +47,7 @@ fn in_module<'a, T>(input: Tokens<'a>, inside: impl Fn(Tokens<'a>) -> Parsed<'a,
     map(cut(inside), Some).parse(behind)
 }
 
-/// A name, alone or before a `!`.
+/// Parses a name, alone or before a `!`.
 pub(crate) fn named(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     let is_bare = |token: &Token<'_>| token.kind == TokenKind::Name;
     let is_operator = |token: &Token<'_>| is_bare(token) && is_operator_word(token.text);
@@ -77,13 +77,13 @@ pub(crate) fn named(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     Ok((behind, Spanned::new(node, at)))
 }
 
-/// A symbol or an address of a module: the second part of `MODULE!SYMBOL`.
+/// The second part of `MODULE!SYMBOL`: a symbol or an address.
 enum Inside {
     Symbol(Spanned<WrittenName>),
     Address(Spanned<u64>),
 }
 
-/// The `:` behind the name of a source file, and the line.
+/// Parses the `:` after the name of a source file, and the line.
 fn source_line<'a>(input: Tokens<'a>, file: Spanned<WrittenName>) -> Parsed<'a, Spanned<Expression>> {
     let (behind, _) = mark(":")(input)?;
     let (behind, ()) = cut(|input| need_glue(input, Expected::Number)).parse(behind)?;
@@ -106,7 +106,7 @@ fn unknown_function<'a, T>(input: Tokens<'a>, name: &Spanned<WrittenName>) -> Pa
     input.fault(Fault::Function, error)
 }
 
-/// `symbol`
+/// Parses the rule `symbol`.
 pub(crate) fn symbol(input: Tokens<'_>) -> Parsed<'_, Spanned<SymbolName>> {
     let (behind, first) = symbol_name(input)?;
     let (behind, second) = in_module(behind, symbol_name)?;
@@ -122,7 +122,7 @@ fn symbol_name(input: Tokens<'_>) -> Parsed<'_, Spanned<WrittenName>> {
     input.accept(Expected::Symbol, name)
 }
 
-/// A number with digits after a point.
+/// Parses a number with a decimal point.
 pub(crate) fn fraction(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     input.accept_operand(|token| match &token.kind {
         TokenKind::Fraction { value, .. } => Some(Expression::Fraction(*value)),
@@ -130,7 +130,7 @@ pub(crate) fn fraction(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     })
 }
 
-/// Numbers, and what begins with `$`.
+/// Parses numbers, and words that begin with `$`.
 pub(crate) fn constant(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     input.accept_operand(|token| match &token.kind {
         TokenKind::Number(value) | TokenKind::PastedValue(value) | TokenKind::PastedAddress(value) => {
@@ -153,7 +153,7 @@ pub(crate) fn constant(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     })
 }
 
-/// `(T)E`, or `{T}E`, which is `*(T *)E`.
+/// Makes the expression `(T)E`, or `{T}E`, which is `*(T *)E`.
 pub(crate) fn cast(to: Spanned<CType>, reads: bool, operand: Spanned<Expression>) -> Expression {
     let at = to.at;
     let to = if reads { to.map(|to| CType::Pointer(Box::new(to))) } else { to };
@@ -203,7 +203,7 @@ pub(crate) fn indexed(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
 }
 
 impl FilterSubject {
-    /// What the fields of that name are. `shared` of regions is a condition and a number.
+    /// Returns the types of the fields with this name. `shared` of regions is a condition and a number.
     fn types(self, name: &str) -> ValueTypes {
         let named = self.fields().into_iter().filter(|(field, _)| *field == name);
         let types = named.map(|(_, holds)| match holds {
@@ -214,7 +214,7 @@ impl FilterSubject {
         types.fold(ValueTypes::empty(), ValueTypes::union)
     }
 
-    /// What a part of a filter may be.
+    /// Returns the possible types of a part of a filter.
     fn types_of(self, part: &Expression) -> ValueTypes {
         match part {
             Expression::Field(name) => self.types(name),
@@ -233,12 +233,12 @@ impl FilterSubject {
 }
 
 impl BareWords {
-    /// Whether a part of one of these types may stand here.
+    /// Returns whether a part of one of these types is possible here.
     pub(crate) fn takes(self, types: ValueTypes) -> bool {
         matches!(self, BareWords::Filter(_, wanted) if wanted.intersects(types))
     }
 
-    /// Whether an operator may follow `left`.
+    /// Returns whether an operator is possible after `left`.
     pub(crate) fn takes_behind(self, left: &Expression, operator: Op) -> bool {
         let BareWords::Filter(subject, _) = self else {
             return true;
@@ -249,7 +249,7 @@ impl BareWords {
             level if level.compares() && !self.takes(ValueTypes::CONDITION) => false,
             Level::Equality if operator == Op::Matches => left_is(ValueTypes::TEXT),
             Level::Equality => left_is(ValueTypes::NUMBER | ValueTypes::TEXT),
-            // A condition has these only in parentheses, where a number may stand too.
+            // A condition contains these operators only in parentheses, where a number is possible too.
             Level::BitOr | Level::BitXor | Level::BitAnd => {
                 left_is(ValueTypes::NUMBER) && self.takes(ValueTypes::NUMBER)
             }
@@ -257,7 +257,7 @@ impl BareWords {
         }
     }
 
-    /// Which of the `wanted` operators may follow `left`.
+    /// Returns which of the `wanted` operators are possible after `left`.
     pub(super) fn expected_behind(self, left: &Expression, wanted: impl Fn(Level) -> bool) -> Vec<Expected> {
         let BareWords::Filter(subject, _) = self else {
             return vec![Expected::Operator];
@@ -274,7 +274,7 @@ impl BareWords {
         signs.iter().filter(takes).map(|(_, expected)| *expected).collect()
     }
 
-    /// The scope of the operand on the right.
+    /// Returns the scope of the right operand.
     pub(crate) fn right_of(self, left: &Expression, operator: Op) -> Self {
         let BareWords::Filter(subject, _) = self else {
             return self;
@@ -290,7 +290,7 @@ impl BareWords {
         )
     }
 
-    /// The scope of the operand behind this operator.
+    /// Returns the scope of the operand after this operator.
     pub(crate) fn behind(self, operator: UnaryOperator) -> Self {
         match (self, operator) {
             (BareWords::Value, _) | (_, UnaryOperator::Dereference) => BareWords::Value,
@@ -299,7 +299,7 @@ impl BareWords {
         }
     }
 
-    /// The scope inside of parentheses.
+    /// Returns the scope inside parentheses.
     pub(crate) fn parenthesised(self) -> Self {
         match self {
             BareWords::Value => BareWords::Value,
@@ -308,7 +308,7 @@ impl BareWords {
     }
 }
 
-/// A part of a type that its scope takes.
+/// Checks that a part has a type that its scope accepts.
 pub(crate) fn part_of_scope(input: Tokens<'_>, part: Spanned<Expression>) -> Parsed<'_, Spanned<Expression>> {
     let BareWords::Filter(subject, wanted) = input.scope else {
         return Ok((input, part));
@@ -325,12 +325,12 @@ pub(crate) fn part_of_scope(input: Tokens<'_>, part: Spanned<Expression>) -> Par
             };
             input.fault(Fault::Other, error)
         }
-        // A number or a text alone is no condition; the missing comparison has been noted.
+        // A number or a text alone is no condition. The missing comparison was recorded before.
         _ => Err(nom::Err::Failure(Failed)),
     }
 }
 
-/// A field of the filter, `flags(NAME)`, or `state == swapped`.
+/// Parses a field of the filter, `flags(NAME)`, or `state == swapped`.
 pub(crate) fn field(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     let BareWords::Filter(subject, wanted) = input.scope else {
         return Err(nom::Err::Error(Failed));
@@ -364,7 +364,7 @@ fn negated(operator: Spanned<UnaryOperator>, operand: Spanned<Expression>) -> Sp
     Spanned::new(Expression::Unary { operator, operand: Box::new(operand) }, at)
 }
 
-/// A key of `by`: one of the words that a command takes, or `flags(NAME)`.
+/// Parses a key of `by`: one of the words that a command accepts, or `flags(NAME)`.
 pub(crate) fn key<'a>(keys: TakenKeys) -> impl Fn(Tokens<'a>) -> Parsed<'a, WrittenKey> {
     move |input| {
         let takes_flags = keys.facts != KeyFacts::None;
@@ -395,13 +395,13 @@ pub(crate) fn quoted_text(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
     })
 }
 
-/// `==`, or the negation that `!=` is.
+/// Parses `==`, or `!=` as a negation.
 fn equality(input: Tokens<'_>) -> Parsed<'_, Option<Spanned<UnaryOperator>>> {
     let not = mark("!=").map(|at| Some(Spanned::new(UnaryOperator::Not, at)));
     alt((mark("==").map(|_| None), not)).parse(input)
 }
 
-/// One of the words that a field is compared with.
+/// Parses one of the words with which a field is compared.
 fn one_word<'a>(input: Tokens<'a>, words: &[&'static str]) -> Parsed<'a, Spanned<&'static str>> {
     let found = words.iter().find_map(|one| word(one)(input).ok().map(|(behind, at)| (behind, Spanned::new(*one, at))));
     found.ok_or(nom::Err::Error(Failed))
@@ -417,7 +417,7 @@ pub(crate) fn snapshot_name(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
     })
 }
 
-/// The later of two: a snapshot, or the present.
+/// Parses the later snapshot of two, or the word for the present.
 pub(crate) fn later(input: Tokens<'_>) -> Parsed<'_, Option<Spanned<String>>> {
     alt((map(word(NOW), |_| None), map(snapshot_name, Some))).parse(input)
 }

@@ -6,10 +6,10 @@ use super::{Scope, Value};
 use crate::lang::{self, Count, Span, Spanned, Time};
 use std::time::Duration;
 
-/// The value of a count.
+/// Returns the value of a count.
 ///
 /// # Errors
-/// The variable has no value, or one that is no count.
+/// Fails if the variable has no value, or one that is not a count.
 pub fn count(count: &Spanned<Count>, scope: &dyn Scope) -> Result<u64> {
     match &count.node {
         Count::Number(number) => Ok(*number),
@@ -17,10 +17,10 @@ pub fn count(count: &Spanned<Count>, scope: &dyn Scope) -> Result<u64> {
     }
 }
 
-/// The value of a time. A bare number is in seconds.
+/// Returns the value of a time. A number without a unit is in seconds.
 ///
 /// # Errors
-/// The variable has no value, or one that is no time.
+/// Fails if the variable has no value, or one that is not a time.
 pub fn time(time: &Spanned<Time>, scope: &dyn Scope) -> Result<Duration> {
     let name = match &time.node {
         Time::Duration(duration) => return Ok(*duration),

@@ -4,7 +4,7 @@ use super::Integer;
 use crate::lang::BinaryOperator;
 use std::fmt;
 
-/// The size and sign of an integer of C, which decide how it takes part in arithmetic.
+/// The size and sign of an integer in C, which decide the conversions in arithmetic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IntegerType {
     bytes: u8,
@@ -12,15 +12,15 @@ pub struct IntegerType {
 }
 
 impl IntegerType {
-    /// `int`, the least type that arithmetic is done in.
+    /// `int`, the smallest type of arithmetic.
     const INT: IntegerType = IntegerType { bytes: 4, is_signed: true };
 
-    /// A type of 1, 2, 4 or 8 bytes.
+    /// Makes a type of 1, 2, 4 or 8 bytes.
     pub(super) fn new(bytes: u8, signed: bool) -> Self {
         IntegerType { bytes, is_signed: signed }
     }
 
-    /// The type that a number without one takes part as: `int`, or 64 bits if it needs them.
+    /// Returns the type of a number without one: `int`, or 64 bits if it needs them.
     fn of(number: Integer) -> Self {
         if i32::try_from(number.get()).is_ok() {
             return IntegerType::INT;
@@ -28,12 +28,13 @@ impl IntegerType {
         IntegerType { bytes: 8, is_signed: i64::try_from(number.get()).is_ok() }
     }
 
-    /// The type of the result of `+`, `-` and `~`: at least `int`.
+    /// Returns the type of the result of `+`, `-` and `~`: at least `int`.
     fn promote(self) -> Self {
         if self.bytes < IntegerType::INT.bytes { IntegerType::INT } else { self }
     }
 
-    /// The type that two operands are converted to: the larger one, and of two equally large ones that without a sign.
+    /// Returns the type to which two operands are converted: the larger one, and of equally large ones the unsigned
+    /// one.
     fn common(self, other: Self) -> Self {
         let (one, other) = (self.promote(), other.promote());
         match one.bytes.cmp(&other.bytes) {
@@ -48,7 +49,7 @@ impl IntegerType {
     }
 }
 
-/// An integer that a cast, or a read through a pointer with a type, gave a type of C.
+/// An integer with a type of C, from a cast or from a read through a typed pointer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CInteger {
     number: i128,
@@ -56,7 +57,7 @@ pub struct CInteger {
 }
 
 impl CInteger {
-    /// The lowest bytes of a number, as a type.
+    /// Truncates a number to a type.
     pub(super) fn cut(number: i128, of: IntegerType) -> Self {
         let unused = i128::BITS - of.bits();
         let number =
@@ -64,22 +65,22 @@ impl CInteger {
         CInteger { number, of }
     }
 
-    /// A number without a type, as it takes part in arithmetic with one that has a type.
+    /// Converts a number without a type, for arithmetic with one that has a type.
     pub(super) fn of(number: Integer) -> Self {
         CInteger { number: number.get(), of: IntegerType::of(number) }
     }
 
-    /// Its number.
+    /// Returns the number.
     pub fn get(self) -> Integer {
         Integer::new(self.number).unwrap_or_default()
     }
 
-    /// The bytes of its type.
+    /// Returns the size of the type in bytes.
     pub fn bytes(self) -> u8 {
         self.of.bytes
     }
 
-    /// Its bits, as they lie in memory.
+    /// Returns the bits as in memory.
     pub fn bits(self) -> u64 {
         CInteger::cut(self.number, IntegerType { is_signed: false, ..self.of }).number as u64
     }
@@ -96,8 +97,8 @@ impl CInteger {
         CInteger::cut(!self.number, self.of.promote())
     }
 
-    /// `A op B` with C's conversions, for every operator but `&&`, `||` and `~`. What does not fit the type is cut, as
-    /// processors do. The caller has refused a division by zero and a negative shift.
+    /// Computes `A op B` with C's conversions, for every operator but `&&`, `||` and `~`. A result that does not fit
+    /// the type is truncated, as processors do. The caller has refused a division by zero and a negative shift.
     pub(super) fn binary(self, operator: BinaryOperator, other: Self) -> Self {
         use BinaryOperator as Op;
         if let Op::ShiftLeft | Op::ShiftRight = operator {
@@ -128,7 +129,8 @@ impl CInteger {
         CInteger::cut(number, to)
     }
 
-    /// A shift has the type of its left side. One by the size of the type or more shifts all bits out, as in gdb.
+    /// Shifts the number; the result has the type of the left operand. A shift by the size of the type or more shifts
+    /// all bits out, as in gdb.
     fn shift(self, operator: BinaryOperator, by: i128) -> Self {
         let to = self.of.promote();
         let by = u32::try_from(by).unwrap_or(u32::MAX).min(to.bits());
@@ -140,14 +142,14 @@ impl CInteger {
 /// A `float` or a `double`.
 #[derive(Clone, Copy, Debug)]
 pub enum Float {
-    /// Of 32 bits.
+    /// A number of 32 bits.
     Single(f32),
-    /// Of 64 bits.
+    /// A number of 64 bits.
     Double(f64),
 }
 
 impl Float {
-    /// Its value, exactly.
+    /// Returns the exact value.
     pub fn get(self) -> f64 {
         match self {
             Float::Single(value) => value.into(),
@@ -155,7 +157,7 @@ impl Float {
         }
     }
 
-    /// With the other sign.
+    /// Returns the number with the opposite sign.
     pub(super) fn negate(self) -> Self {
         match self {
             Float::Single(value) => Float::Single(-value),
@@ -163,7 +165,7 @@ impl Float {
         }
     }
 
-    /// How many bytes it has.
+    /// Returns the size in bytes.
     pub fn bytes(self) -> u8 {
         match self {
             Float::Single(_) => 4,
@@ -171,7 +173,7 @@ impl Float {
         }
     }
 
-    /// Its bits, as they lie in memory.
+    /// Returns the bits as in memory.
     pub fn bits(self) -> u64 {
         match self {
             Float::Single(value) => value.to_bits().into(),
@@ -180,7 +182,7 @@ impl Float {
     }
 }
 
-/// The same size and the same bits.
+/// Equal if size and bits are equal.
 impl PartialEq for Float {
     fn eq(&self, other: &Self) -> bool {
         self.bytes() == other.bytes() && self.bits() == other.bits()
@@ -189,7 +191,7 @@ impl PartialEq for Float {
 
 impl Eq for Float {}
 
-/// As few digits as tell it from its neighbours.
+/// Printed with as few digits as distinguish it from its neighbours.
 impl fmt::Display for Float {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

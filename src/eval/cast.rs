@@ -15,7 +15,7 @@ use crate::symbol::{SymbolAt, SymbolKind};
 pub(super) const LARGEST_ARRAY: u64 = 65536;
 
 impl Evaluator<'_> {
-    /// `(T)E`. The name of a variable stands for its contents, as in gdb; `&name` for its address.
+    /// Evaluates `(T)E`. The name of a variable means its contents, as in gdb, and `&name` its address.
     pub(super) fn cast(&self, to: &Spanned<CType>, operand: &Spanned<Expression>, at: Span) -> Result<Value> {
         let value = match self.resolve_name(&operand.node, operand.at)? {
             Some(NamedThing::Symbol(symbol)) if symbol.kind == SymbolKind::Object => {
@@ -28,7 +28,8 @@ impl Evaluator<'_> {
         self.convert(&value, to)
     }
 
-    /// A variable of the program as a type. Only its size is known: an array is its address.
+    /// Reads a variable of the program as a type. Of its own type only the size is known, and an array converts to its
+    /// address.
     fn variable_as(&self, symbol: &SymbolAt, written: &str, to: &Spanned<CType>, at: Span) -> Result<Value> {
         let size = self.size_of(&to.node);
         if symbol.size == 0 || size == Some(symbol.size) {
@@ -47,12 +48,12 @@ impl Evaluator<'_> {
         Err(Error::new(at, message).hint(hint))
     }
 
-    /// Whether a cast to a pointer reads this variable, of whose type only the size is known.
+    /// Returns whether a cast to a pointer reads this variable, by its size: the type is unknown.
     pub(super) fn is_like_pointer(&self, symbol: &SymbolAt) -> bool {
         symbol.kind == SymbolKind::Object && [0, self.pointer_bytes().into()].contains(&symbol.size)
     }
 
-    /// A value as a type: cut to its size, with its sign.
+    /// Converts a value to a type: truncates it to the size, with the sign of the type.
     fn convert(&self, value: &Spanned<Value>, to: &Spanned<CType>) -> Result<Value> {
         let pointer = |pointee: &CType| {
             let address = match &value.node {
@@ -99,7 +100,7 @@ impl Evaluator<'_> {
         Ok(Value::Typed(CInteger::cut(number, IntegerType::new(bytes, signed))))
     }
 
-    /// What lies at an address, as a type.
+    /// Reads the value of a type at an address.
     pub(super) fn contents(&self, address: VirtualAddress, as_type: &CType, at: Span) -> Result<Value> {
         let Some(size) = self.size_of(as_type).filter(|_| *as_type != CType::Void) else {
             return Err(match as_type {
@@ -115,7 +116,7 @@ impl Evaluator<'_> {
         Ok(self.of_bytes(&bytes, as_type))
     }
 
-    /// Bytes as a type that is as large.
+    /// Decodes bytes as a type of the same size.
     fn of_bytes(&self, bytes: &[u8], as_type: &CType) -> Value {
         let word = || self.layout().number(bytes);
         let integer = |signed| {
@@ -138,7 +139,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// `A[N]`: an element of an array, or of what a pointer points to.
+    /// Evaluates `A[N]`: an element of an array, or of the memory to which a pointer points.
     pub(super) fn element(&self, of: &Spanned<Expression>, index: &Spanned<u64>, at: Span) -> Result<Value> {
         let value = self.value_with_place(of)?;
         match &value.node {
@@ -162,7 +163,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// `A op B`, where a pointer counts in what it points to.
+    /// Computes `A op B` with a pointer, whose unit is the type to which it points.
     pub(super) fn combine_pointers(
         &self,
         left: &Spanned<Value>,
@@ -196,7 +197,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// A pointer so many steps further on.
+    /// Moves a pointer by a number of steps.
     fn step_pointer(
         &self,
         pointer: &Spanned<Value>,
@@ -212,7 +213,7 @@ impl Evaluator<'_> {
         Ok(Value::Pointer { address, to: to.clone() })
     }
 
-    /// The bytes that a pointer moves by for each 1.
+    /// Returns by how many bytes a step moves a pointer.
     fn step(&self, to: &CType, at: Span) -> Result<Integer> {
         match (to, self.size_of(to)) {
             (CType::Other(written), _) => Err(no_such_type(written, at)),
@@ -220,7 +221,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// The bytes of a type, of which only pasted ones are not known. As in gdb, `void` counts as one.
+    /// Returns the size of a type in bytes; `None` for pasted types, which are unknown. As in gdb, `void` has one byte.
     pub(super) fn size_of(&self, of: &CType) -> Option<u64> {
         Some(match of {
             CType::Void | CType::Bool | CType::Char => 1,
@@ -236,7 +237,7 @@ impl Evaluator<'_> {
     fn bytes(&self, width: Width) -> u8 {
         match width {
             Width::Bytes(bytes) => bytes,
-            // `long` has the width of a pointer in every ABI of Linux but x32, of which `long long` is no larger.
+            // `long` has the size of a pointer in every ABI of Linux.
             Width::Word => self.pointer_bytes(),
         }
     }
@@ -245,7 +246,7 @@ impl Evaluator<'_> {
         self.layout().pointer_bytes
     }
 
-    /// The layout of the target, or of this machine where there is none.
+    /// Returns the layout of the target, or of this machine without a target.
     fn layout(&self) -> WordLayout {
         self.scope.target().map_or_else(WordLayout::own, |target| target.process.layout())
     }

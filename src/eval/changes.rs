@@ -1,6 +1,6 @@
-//! `changed(A, B in R where F)` and its like: how many pages changed between two snapshots.
+//! `changed(A, B in R where F)` and the other functions that count the pages that changed between two snapshots.
 //!
-//! They count what `diff` shows. Where `diff` adds a remark, they fail: a number cannot carry a remark.
+//! They count what `diff` prints. If `diff` would add a remark, they fail, because a number cannot have a remark.
 
 use super::error::{Call, Error, Result};
 use super::evaluator::Evaluator;
@@ -14,7 +14,7 @@ use crate::render::units::counted;
 use crate::report::{EventKind, Reason};
 
 impl<'a> Evaluator<'a> {
-    /// The pages that changed in this way.
+    /// Counts the pages that changed in this way.
     pub(super) fn changes(&self, asked: &Changes) -> Result<Value> {
         let Spanned { node: function, at } = asked.function;
         let call = Call::of(function.name(), at);
@@ -51,7 +51,7 @@ impl<'a> Evaluator<'a> {
         let spans = compared.ranges.clone();
         let spans = spans.unwrap_or_else(|| from.snapshot.spans().to_vec());
         for (kind, reason) in Watcher::unobservable(&space, &spans, Evidence::empty()) {
-            // A page that goes to swap unseen still shows as gone.
+            // A page that was swapped out without being seen still counts as removed.
             if counts(function, kind) && kind != EventKind::SwappedOut {
                 let why = format!(", because not all pages that are {} are visible", kind.words());
                 return Err(call.unknown(why, &reason));
@@ -89,7 +89,7 @@ impl<'a> Evaluator<'a> {
         self.extent(range)?.addresses(|| Error::new(range.at, message))
     }
 
-    /// The pages of `spans` that the filter keeps, as ranges in order.
+    /// Returns the pages of `spans` that the filter keeps, as ranges in order.
     fn matching_ranges(
         &self,
         asked: &Changes,
@@ -120,18 +120,18 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// The hint where there is no snapshot.
+/// The hint if there is no snapshot.
 pub const NO_SNAPSHOT_HINT: &str = "`snapshot NAME` makes one, which is lost when pmdb ends; \
     `diff from FILE` compares with a capture, or with a snapshot that `snapshot NAME to FILE` kept";
 
-/// No snapshot has that name.
+/// Makes the error that no snapshot has this name.
 pub fn unknown_snapshot(name: &Spanned<String>, all: &[NamedSnapshot]) -> Error {
     let names: Vec<&str> = all.iter().map(|one| &*one.name).collect();
     let hint = if names.is_empty() { NO_SNAPSHOT_HINT.to_owned() } else { format!("there is {}", names.join(", ")) };
     Error::new(name.at, format!("no snapshot is called `{}`", name.node)).hint(hint)
 }
 
-/// Whether `function` counts this kind of change.
+/// Returns whether `function` counts this kind of change.
 fn counts(function: ChangeFunction, kind: EventKind) -> bool {
     match function {
         ChangeFunction::Changed => kind.is_of_pages(),
@@ -144,7 +144,7 @@ fn counts(function: ChangeFunction, kind: EventKind) -> bool {
     }
 }
 
-/// Contents can be compared only if both snapshots have those of all their pages.
+/// Fails if contents must be compared, and one of the snapshots does not have those of all its pages.
 fn require_contents(function: ChangeFunction, from: &NamedSnapshot, to: &NamedSnapshot, at: Span) -> Result<()> {
     if !matches!(function, ChangeFunction::Written | ChangeFunction::Changed) {
         return Ok(());
@@ -167,7 +167,7 @@ fn require_contents(function: ChangeFunction, from: &NamedSnapshot, to: &NamedSn
     }
 }
 
-/// `changed` counts writes in place, which must show then.
+/// Fails if `changed` would have to count writes in place, and these are not visible.
 fn require_writes(from: &NamedSnapshot, to: &NamedSnapshot, within: Option<&[AddressRange]>, at: Span) -> Result<()> {
     if !from.snapshot.hides_writes(&to.snapshot, within) {
         return Ok(());
@@ -177,12 +177,12 @@ fn require_writes(from: &NamedSnapshot, to: &NamedSnapshot, within: Option<&[Add
     Err(Error::new(at, message).hint(hint))
 }
 
-/// Collects the pages that count.
+/// Collects the pages that the function counts.
 struct ChangeCollector<'a> {
     function: ChangeFunction,
     space: &'a AddressSpace,
     pages: Vec<AddressRange>,
-    /// Pages that went with their region.
+    /// The number of pages that were removed with their region.
     gone: u64,
     uncertain: Option<Reason>,
 }

@@ -1,5 +1,5 @@
-//! `A == B` and its like, and `assert`: whether an expression holds, and which values decided. `state()` and `kind()`
-//! return one of few words. Comparing them with any other text is an error: it would never be equal.
+//! Comparisons and `assert`: whether an expression is true, and which values decided it. `state()` and `kind()` return
+//! one of few words. Comparing them with any other text is an error, because they would never be equal.
 
 use super::error::{Error, Result};
 use super::evaluator::{Evaluator, is_equality};
@@ -11,7 +11,7 @@ use crate::render::units::size;
 use crate::report::{AssertionReport, AssertionValue};
 
 impl Evaluator<'_> {
-    /// Applies an operator to two values, given the expressions that they come from.
+    /// Applies an operator to two values, given the expressions of both.
     pub(super) fn combine(
         &self,
         left: (&Expression, &Spanned<Value>),
@@ -25,7 +25,7 @@ impl Evaluator<'_> {
         self.combine_pointers(left.1, operator, right.1)
     }
 
-    /// The value that something is compared with. An error for a bare word says that texts need quotes.
+    /// Returns the right value of a comparison. The error for a bare word reminds that texts need quotes.
     pub(super) fn compared_value(&self, with: &Expression, expression: &Spanned<Expression>) -> Result<Spanned<Value>> {
         let value = self.value_with_place(expression);
         match (words_of(with), &expression.node) {
@@ -37,7 +37,7 @@ impl Evaluator<'_> {
     }
 }
 
-/// The words that `expression` can be, if it calls `state()` or `kind()`.
+/// Returns the possible words of `expression`, if it calls `state()` or `kind()`.
 fn words_of(expression: &Expression) -> Option<(&'static str, Vec<&'static str>)> {
     match expression {
         Expression::Call { function: Function::State, .. } => {
@@ -50,7 +50,7 @@ fn words_of(expression: &Expression) -> Option<(&'static str, Vec<&'static str>)
     }
 }
 
-/// Refuses a text that the function never returns.
+/// Fails for a text that the function never returns.
 fn known_word(said: &Expression, (text, value): (&Expression, &Spanned<Value>)) -> Result<()> {
     let (Expression::Text(text) | Expression::EscapedText { text, .. }, Some((what, words))) = (text, words_of(said))
     else {
@@ -73,7 +73,7 @@ impl Evaluator<'_> {
         Ok(AssertionReport { expression: expression.node.to_string(), holds, message: None, values, place: None })
     }
 
-    /// Whether it is true. Of `A && B` only the side that decides is kept.
+    /// Returns whether the expression is true. Of `A && B` and `A || B`, only the side that decides is kept.
     fn holds(&self, expression: &Spanned<Expression>, decided: &mut Vec<AssertionValue>) -> Result<bool> {
         match &expression.node {
             Expression::Unary { operator, operand } if operator.node == UnaryOperator::Not => {
@@ -109,8 +109,8 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Adds a part with its value, unless it is a constant, and the variables in it: in a loop they tell one failure
-    /// from another.
+    /// Adds a part with its value, unless it is a constant, and the variables in it, by which failures in a loop
+    /// differ.
     fn add_part(&self, part: &Expression, value: &Value, wanted: Option<String>, to: &mut Vec<AssertionValue>) {
         if is_literal(part) {
             return;
@@ -131,7 +131,7 @@ impl Evaluator<'_> {
     }
 }
 
-/// The value of `expression` as a size, if it is a number of bytes.
+/// Formats the value of `expression` as a size, if it is a number of bytes.
 pub fn in_units(expression: &Expression, value: &Value) -> Option<String> {
     match value {
         Value::Integer(bytes) if expression.counts_bytes() => u64::try_from(bytes.get()).map(size).ok(),
@@ -153,7 +153,7 @@ fn is_literal(expression: &Expression) -> bool {
     )
 }
 
-/// What a comparison wants of its left side, in words; `None` for other operators.
+/// Returns the expected left value of a comparison in words; `None` for other operators.
 fn expectation(operator: Op, right: &str) -> Option<String> {
     Some(match operator {
         Op::Equal => right.to_owned(),

@@ -6,27 +6,27 @@ use crate::process;
 use crate::report::{ErrorCode, Reason, Stopped};
 use std::fmt;
 
-/// `Result` with this room's error.
+/// `Result` with the error of this module.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why an expression could not be evaluated, and its place in the line.
 #[derive(Clone, Debug)]
 pub struct Error {
-    /// The part of the line that is wrong.
+    /// The part of the line with the error.
     pub at: Span,
-    /// What was tried and why it failed.
+    /// The attempt, and why it failed.
     pub message: String,
     /// The remedy.
     pub hint: Option<String>,
     /// The underlying error, if a read failed.
     pub cause: Option<Box<process::Error>>,
-    /// Ctrl-C stopped the evaluation: the expression may be right.
+    /// Ctrl-C stopped the evaluation, and the expression may be right.
     pub stopped: Option<Stopped>,
     /// The kind of error, for programs.
     pub code: ErrorCode,
 }
 
-/// The code of an error of reading.
+/// Returns the code of an error of reading.
 pub fn code_of(error: &process::Error) -> ErrorCode {
     match error {
         process::Error::Gone { never_seen: true, .. } => ErrorCode::NoSuchProcess,
@@ -39,7 +39,7 @@ pub fn code_of(error: &process::Error) -> ErrorCode {
     }
 }
 
-/// The code of an error about a fact that is not known for this reason.
+/// Returns the code of an error about a fact that is unknown for this reason.
 pub fn code_of_unknown(reason: &Reason) -> ErrorCode {
     match reason {
         Reason::FrameHidden => ErrorCode::Hidden,
@@ -49,12 +49,12 @@ pub fn code_of_unknown(reason: &Reason) -> ErrorCode {
 }
 
 impl Error {
-    /// A failure at a place.
+    /// Makes an error at a place.
     pub fn new(at: Span, message: impl Into<String>) -> Self {
         Error { at, message: message.into(), hint: None, cause: None, stopped: None, code: ErrorCode::Evaluation }
     }
 
-    /// What no change of the expression would mend, such as a pipe with `--no-shell`.
+    /// Makes an error that no change of the expression would avoid, such as a pipe with `--no-shell`.
     pub fn refused(at: Span, message: impl Into<String>) -> Self {
         Error { code: ErrorCode::Failed, ..Error::new(at, message) }
     }
@@ -65,7 +65,7 @@ impl Error {
         self
     }
 
-    /// A failed read for the expression at `at`.
+    /// Makes the error of a failed read for the expression at `at`.
     pub fn target(at: Span, cause: process::Error) -> Self {
         Error {
             at,
@@ -77,7 +77,8 @@ impl Error {
         }
     }
 
-    /// A failed inspection of pages for the expression at `at`. `what` begins the message if a fact is unknown.
+    /// Makes the error of a failed inspection of pages for the expression at `at`. `what` begins the message if a fact
+    /// is unknown.
     pub fn inspection(at: Span, what: impl fmt::Display, cause: inspect::Error) -> Self {
         match cause {
             inspect::Error::Target(cause) => Error::target(at, cause),
@@ -98,7 +99,7 @@ impl Error {
         }
     }
 
-    /// A fact that is unknown for this reason. `what` begins the message.
+    /// Makes the error that a fact is unknown for this reason. `what` begins the message.
     pub fn unknown(at: Span, what: impl fmt::Display, reason: &Reason) -> Self {
         let message = format!("{what}: {}", reason.cause());
         let cause = match reason {
@@ -111,18 +112,18 @@ impl Error {
         Error { cause, hint, code, ..Error::new(at, message) }
     }
 
-    /// No process is attached, and `what` needs one.
+    /// Makes the error that `what` needs a process, and none is attached.
     pub fn no_target(at: Span, what: impl fmt::Display) -> Self {
         let hint = "use `attach PID` (`ps` lists the processes)";
         Error { code: ErrorCode::NoTarget, ..Error::new(at, format!("{what}: no process is attached")).hint(hint) }
     }
 
-    /// A field where there is no page or region that has it.
+    /// Makes the error of a field outside of filters.
     pub(super) fn no_page(at: Span) -> Self {
         Error::new(at, "there is no page here")
     }
 
-    /// The exit status it ends a batch with.
+    /// Returns the exit status with which the error ends a batch.
     pub fn status(&self) -> u8 {
         self.code.status()
     }
@@ -130,9 +131,9 @@ impl Error {
 
 /// A call of a function, for its errors.
 pub(super) struct Call {
-    /// As it is named in a message: `count()`.
+    /// The name of the function in messages: `count()`.
     pub(super) name: String,
-    /// The argument.
+    /// The place of the argument.
     pub(super) at: Span,
 }
 
@@ -142,17 +143,17 @@ impl Call {
         Call { name: called, at }
     }
 
-    /// A failed inspection of pages.
+    /// Makes the error of a failed inspection of pages.
     pub(super) fn caused_by(&self, cause: inspect::Error) -> Error {
         Error::inspection(self.at, &self.name, cause)
     }
 
-    /// There is no value; `why` follows the name.
+    /// Makes the error that there is no value; `why` follows the name.
     pub(super) fn error(&self, why: impl fmt::Display) -> Error {
         Error::new(self.at, format!("{}: {why}", self.name))
     }
 
-    /// The value cannot be known for this reason; `why` follows these words.
+    /// Makes the error that the value is unknown for this reason; `why` follows these words.
     pub(super) fn unknown(&self, why: impl fmt::Display, reason: &Reason) -> Error {
         let what = format!("{} is unknown{why}", self.name);
         Error::unknown(self.at, what, reason)

@@ -1,5 +1,5 @@
-//! One evaluation: expressions to values, with the registers by each machine's names. It reads the target's regions at
-//! most once.
+//! Evaluates expressions to values, with the names of registers on each machine. One evaluation reads the target's
+//! regions at most once.
 
 use super::error::{Error, Result};
 use super::{Float, Integer, Scope, Spans, Value, operators};
@@ -13,7 +13,7 @@ use crate::symbol::ModuleRegions;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-/// Variables that pmdb sets itself, and why one of them has no value yet.
+/// The variables that pmdb sets, and why each has no value yet.
 static VOID: &[(&str, &str)] = &[
     ("_pages", "no command has shown totals yet"),
     ("_bytes", "no command has shown totals yet"),
@@ -33,10 +33,11 @@ static VOID: &[(&str, &str)] = &[
     ("_exitsignal", "the process has not been ended by a signal, or that is not known"),
 ];
 
-/// 1 if the kernel hides frame numbers, otherwise 0: command files leave out what would fail.
+/// The variable that is 1 if the kernel hides frame numbers, and otherwise 0, so that command files can omit lines that
+/// would fail.
 const FRAMES_HIDDEN: &str = "_frames_hidden";
 
-/// The variables that pmdb sets itself, beside `$_`.
+/// Returns the variables that pmdb sets, except `$_`.
 pub fn own_variables() -> impl Iterator<Item = &'static str> {
     VOID.iter().map(|(name, _)| *name)
 }
@@ -53,12 +54,12 @@ impl<'a> Evaluator<'a> {
         Evaluator { scope, regions: OnceCell::new(), module_regions: OnceCell::new() }
     }
 
-    /// The target, or an error that says what needs one.
+    /// Returns the target, or the error that `what` needs one.
     pub(super) fn target(&self, at: Span, what: &str) -> Result<&'a Target> {
         self.scope.target().ok_or_else(|| Error::no_target(at, what))
     }
 
-    /// The target's regions in address order, read on the first call.
+    /// Returns the target's regions in address order, read on the first call.
     pub(super) fn regions(&self, at: Span, what: &str) -> Result<&[Region]> {
         if let Some(regions) = self.regions.get() {
             return Ok(regions);
@@ -68,7 +69,7 @@ impl<'a> Evaluator<'a> {
         Ok(self.regions.get_or_init(|| regions))
     }
 
-    /// The modules that decide where names are.
+    /// Returns the regions of modules, which decide which addresses have names.
     pub(super) fn module_regions(&self, at: Span, what: &str) -> Result<&[Region]> {
         if let Some(regions) = self.regions.get().or(self.module_regions.get()) {
             return Ok(regions);
@@ -81,7 +82,7 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    /// The regions in `range`, if not all are known and the kernel can be asked for them.
+    /// Returns the regions in `range`, if they can be queried and not all regions are known.
     pub(super) fn few_regions_in(&self, range: AddressRange, at: Span) -> Result<Option<Vec<Region>>> {
         if self.regions.get().is_some() {
             return Ok(None);
@@ -90,12 +91,12 @@ impl<'a> Evaluator<'a> {
         target.process.query_regions_in(range, FEW_REGIONS).map_err(|cause| Error::target(at, cause))
     }
 
-    /// The value of an expression.
+    /// Evaluates an expression.
     pub(super) fn evaluate(&self, expression: &Spanned<Expression>) -> Result<Value> {
         self.evaluate_at(&expression.node, expression.at)
     }
 
-    /// The value of an expression written at `at`.
+    /// Evaluates an expression written at `at`.
     pub(super) fn evaluate_at(&self, expression: &Expression, at: Span) -> Result<Value> {
         Ok(match expression {
             Expression::Integer(number) => Integer::new(*number)
@@ -125,7 +126,7 @@ impl<'a> Evaluator<'a> {
             Expression::Read { as_type, address } => {
                 let start = self.address(address)?;
                 match self.contents(start, &c_type(*as_type), address.at)? {
-                    // Not a cast: exact, as other numbers are.
+                    // This is not a cast, so the number is exact, as others are.
                     Value::Typed(number) => number.get().into(),
                     other => other,
                 }
@@ -137,17 +138,18 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    /// A value with its place, for error messages.
+    /// Evaluates an expression, and returns its value with its place, for errors.
     pub(super) fn value_with_place(&self, expression: &Spanned<Expression>) -> Result<Spanned<Value>> {
         self.evaluate(expression).map(|value| Spanned::new(value, expression.at))
     }
 
-    /// The value as an address. A number that is not negative is one; a range stands for its first address.
+    /// Evaluates an expression to an address. A number that is not negative is one; a range converts to its first
+    /// address.
     pub(super) fn address(&self, expression: &Spanned<Expression>) -> Result<VirtualAddress> {
         Ok(Self::to_place(self.value_with_place(expression)?, expression)?.0)
     }
 
-    /// A value as the address that was written, with the range that it is the first of, if it is one.
+    /// Converts a value to an address, and returns the range of which it is the first, if it is one.
     pub(super) fn to_place(
         value: Spanned<Value>,
         written: &Spanned<Expression>,
@@ -160,7 +162,7 @@ impl<'a> Evaluator<'a> {
         Ok((address, Some(spans)))
     }
 
-    /// `4p`, in bytes.
+    /// Converts `4p` to bytes.
     pub(super) fn bytes_of_pages(&self, pages: u64, at: Span) -> Result<Integer> {
         pages
             .checked_mul(self.scope.page_size().bytes())
@@ -184,8 +186,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// `A + B - C …`: the tree of a chain leans left and may be as deep as the line is long. A loop walks it, without
-    /// recursion.
+    /// Evaluates `A + B - C …`. The tree of a chain leans left, and may be as deep as the line is long. A loop walks
+    /// it, without recursion.
     fn chain(
         &self,
         operator: &Spanned<BinaryOperator>,
@@ -202,7 +204,7 @@ impl<'a> Evaluator<'a> {
             Some((operator, right)) if is_equality(operator.node) => self.compared_value(&right.node, leftmost)?,
             _ => self.value_with_place(leftmost)?,
         };
-        // The left side as it was written; `None` once it is a result.
+        // The left side as it was written; `None` for an intermediate result.
         let mut written = Some(&leftmost.node);
         for (operator, right) in links.into_iter().rev() {
             let decided = match operator.node {
@@ -210,7 +212,7 @@ impl<'a> Evaluator<'a> {
                 BinaryOperator::Or => Some(true),
                 _ => None,
             };
-            // As in C, the right side of `&&` and `||` is not looked at when the left side decides.
+            // As in C, the right side of `&&` and `||` is not evaluated if the left side decides.
             let node = match decided {
                 Some(answer) if operators::truth(&value)? == answer => Integer::from(answer).into(),
                 _ => match written.take().filter(|_| is_equality(operator.node)) {
@@ -280,7 +282,7 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// The type of C that `u8()` and its like read.
+/// Returns the type of C that `u8()` and the other readers have.
 fn c_type(of: NumberType) -> CType {
     let integer = |bytes, signed| CType::Integer { width: Width::Bytes(bytes), is_signed: signed };
     match of {
@@ -301,18 +303,18 @@ pub(super) fn is_equality(operator: BinaryOperator) -> bool {
     matches!(operator, BinaryOperator::Equal | BinaryOperator::NotEqual)
 }
 
-/// Whether pmdb sets this variable itself: an assignment would have no effect, or hide the true value.
+/// Returns whether pmdb sets this variable, so that an assignment would have no effect or hide the true value.
 pub fn is_set_by_pmdb(name: &str) -> bool {
     is_argument(name) || register_called(None, name).is_some() || VOID.iter().any(|(void, _)| *void == name)
 }
 
-/// `$argc`, `$arg0`, `$arg1` …
+/// Returns whether the variable is `$argc`, `$arg0`, `$arg1` …
 fn is_argument(name: &str) -> bool {
     let number = name.strip_prefix("arg");
     number.is_some_and(|number| number == "c" || number.parse::<usize>().is_ok())
 }
 
-/// A value as an address.
+/// Converts a value to an address.
 pub(super) fn to_address(value: &Spanned<Value>) -> Result<VirtualAddress> {
     match &value.node {
         Value::Address(address) | Value::Pointer { address, .. } => Ok(*address),
@@ -341,7 +343,7 @@ pub(super) fn to_address(value: &Spanned<Value>) -> Result<VirtualAddress> {
     }
 }
 
-/// Adds a hint to the error of `A-B` with two addresses, which is how maps and others write a range.
+/// Adds a hint to the error of `A-B` with two addresses, the form of ranges in maps and other output.
 pub(super) fn as_range(written: &Expression, error: Error) -> Error {
     const LEAST: i128 = 0x1_0000;
     let Expression::Binary { operator, left, right } = written else {
@@ -357,10 +359,10 @@ pub(super) fn as_range(written: &Expression, error: Error) -> Error {
     }
 }
 
-/// The remedy for a length without its comma.
+/// The remedy for a length without a comma.
 pub(super) const COMMA_BEFORE_LENGTH: &str = "put a comma before a length: `A, +LENGTH`";
 
-/// Refuses `A/1M` in the place of an address: nobody divides one, and elsewhere a length is written so.
+/// Fails for `A/1M` in place of an address: dividing an address is useless, and other tools write a length so.
 pub(super) fn refuse_quotient(written: &Expression) -> Result<()> {
     let Expression::Binary { operator, .. } = written else {
         return Ok(());
@@ -374,8 +376,8 @@ pub(super) fn refuse_quotient(written: &Expression) -> Result<()> {
     }
 }
 
-/// Machines by the `e_machine` of their programs (linux/elf-em.h) and Rust's name for them, and gdb's names for the two
-/// registers of each.
+/// Machines by the `e_machine` of their programs (linux/elf-em.h) and Rust's name, with gdb's names of program counter
+/// and stack pointer.
 const MACHINES: &[(u16, &str, &[&str], &[&str])] = &[
     (62, "x86_64", &["rip", "eip"], &["rsp", "esp"]),
     (3, "x86", &["eip"], &["esp"]),
@@ -388,15 +390,15 @@ const MACHINES: &[(u16, &str, &[&str], &[&str])] = &[
     (8, "mips64", &[], &["r29"]),
 ];
 
-/// Other registers that gdb knows on some machine.
+/// Other registers that gdb has on some machine.
 const OTHERS: &[&str] = &[
     "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rip", "rsp", "eax", "ebx", "ecx", "edx", "esi", "edi", "ebp",
     "eip", "esp", "eflags", "cs", "ss", "ds", "es", "fs", "gs", "fs_base", "gs_base", "orig_rax", "fp", "lr", "ra",
     "cpsr", "tpidr", "ps",
 ];
 
-/// Which of the two registers this is on a machine, by the `e_machine` of its programs; on the one that pmdb runs on,
-/// if there is no target.
+/// Returns which register the name means on a machine, by the `e_machine` of its programs; without a target, on that of
+/// pmdb.
 fn register_called(machine: Option<u16>, name: &str) -> Option<Register> {
     let own = std::env::consts::ARCH;
     let is_meant = |number: u16, known: &str| machine.map_or(known == own, |machine| machine == number);
@@ -408,7 +410,7 @@ fn register_called(machine: Option<u16>, name: &str) -> Option<Register> {
     is_pointer.then_some(Register::StackPointer)
 }
 
-/// Whether gdb would know a register of this name.
+/// Returns whether gdb may have a register with this name.
 fn is_register(name: &str) -> bool {
     let numbered = name.strip_prefix(['r', 'x', 'w', 'f', 'v']);
     let is_number = |rest: &str| !rest.is_empty() && rest.chars().all(|c| c.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Ranges, and what the argument of `translate`, `flags` and their like is about.
+//! Evaluates ranges, and the arguments of `translate`, `flags` and other commands.
 
 use super::error::{Error, Result};
 use super::evaluator::{COMMA_BEFORE_LENGTH, Evaluator, as_range, refuse_quotient, to_address};
@@ -18,7 +18,7 @@ pub enum Extent {
 }
 
 impl Extent {
-    /// The first address or frame.
+    /// Returns the first address or frame.
     pub(super) fn start(&self) -> Value {
         match self {
             Extent::Addresses(spans) => Value::Address(spans.start()),
@@ -26,7 +26,7 @@ impl Extent {
         }
     }
 
-    /// The addresses; of frames the error.
+    /// Returns the addresses; for frames, the error of `of_frames`.
     pub fn addresses(self, of_frames: impl FnOnce() -> Error) -> Result<Spans> {
         match self {
             Extent::Addresses(spans) => Ok(spans),
@@ -45,8 +45,8 @@ impl From<Extent> for Value {
 }
 
 impl Evaluator<'_> {
-    /// The range that was written. A lone address stands for its one byte, a lone frame for itself, and a name for all
-    /// that it names: a symbol with a size for its bytes.
+    /// Evaluates a range. An address alone is a range of one byte, a frame alone one of that frame, and a name all
+    /// addresses with that name: a symbol with a size has its bytes.
     pub(super) fn extent(&self, range: &Spanned<Range>) -> Result<Extent> {
         if let Range::Expression(expression) = &range.node {
             refuse_quotient(expression)?;
@@ -72,7 +72,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// A region, a module, or a symbol with a size, when the expression is nothing but its name.
+    /// Returns the range of a region, a module, or a symbol with a size, if the expression is only its name.
     pub(super) fn named_extent(&self, expression: &Expression, at: Span) -> Result<Option<Spans>> {
         Ok(match self.resolve_name(expression, at)? {
             Some(NamedThing::Range(spans)) => Some(spans),
@@ -81,7 +81,7 @@ impl Evaluator<'_> {
         })
     }
 
-    /// Every region, without the gaps between them.
+    /// Returns all regions, without the gaps between them.
     fn all(&self, at: Span) -> Result<Spans> {
         let regions = self.regions(at, "all")?;
         Spans::new(regions.iter().map(|region| region.range), Origin::All)
@@ -110,7 +110,7 @@ impl Evaluator<'_> {
                 let (start, end) = (to_address(&start)?, to_address(&end)?);
                 addresses(start, Some(end), at)
             }
-            // `pfn:0x1000..0x2000`: the end is in the unit of the start.
+            // `pfn:0x1000..0x2000`: the end has the unit of the start.
             (true, false) => {
                 let end = self.like(&start.node, &end)?;
                 self.span(start, end, at)
@@ -148,7 +148,7 @@ impl Evaluator<'_> {
         frame_range(first, end, at).map(Extent::Frames)
     }
 
-    /// A number in the unit of another value.
+    /// Converts a number to the unit of another value.
     fn like(&self, unit: &Value, number: &Spanned<Value>) -> Result<Spanned<Value>> {
         let Some(integer) = number.node.integer() else {
             return Err(no_range(number.at, unit, &number.node));
@@ -161,7 +161,7 @@ impl Evaluator<'_> {
         Ok(Spanned::new(value, number.at))
     }
 
-    /// The frame that a frame or physical address begins in.
+    /// Returns the frame in which a frame or physical address begins.
     fn whole_frame(&self, value: &Spanned<Value>) -> Result<FrameNumber> {
         match value.node {
             Value::Frame(frame) => Ok(frame),
@@ -171,7 +171,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// The frame that a range up to a frame or physical address ends before: a part of a frame counts whole.
+    /// Returns the first frame after a range up to a frame or physical address. A partial frame is included.
     fn frame_after(&self, end: &Spanned<Value>) -> Result<FrameNumber> {
         let frame = self.whole_frame(end)?;
         match end.node {
@@ -183,7 +183,7 @@ impl Evaluator<'_> {
     }
 }
 
-/// Refuses `A == B..C`, which is `(A == B)..C`: whether something holds is no address.
+/// Fails for `A == B..C`, which is `(A == B)..C`: the result of a comparison is no address.
 fn refuse_truth(bound: &Spanned<Expression>) -> Result<()> {
     use BinaryOperator as Op;
     refuse_quotient(&bound.node)?;
@@ -200,7 +200,7 @@ fn refuse_truth(bound: &Spanned<Expression>) -> Result<()> {
     }
 }
 
-/// Whether it is written as lengths are: with a plus in front.
+/// Returns whether the expression is written as a length, with a leading plus.
 fn is_length(end: &Expression) -> bool {
     matches!(end, Expression::Unary { operator, .. } if operator.node == UnaryOperator::Plus)
 }
@@ -216,7 +216,7 @@ fn addresses(start: VirtualAddress, end: Option<VirtualAddress>, at: Span) -> Re
         .ok_or_else(|| not_ascending(at, &start, &end, start == end))
 }
 
-/// A range of frames from two frames, with its place for an empty or reversed one.
+/// Makes a range of frames. The place is for the error of an empty or reversed one.
 fn frame_range(start: FrameNumber, end: FrameNumber, at: Span) -> Result<FrameRange> {
     FrameRange::new(start, end)
         .ok_or_else(|| not_ascending(at, &format!("pfn:{start}"), &format!("pfn:{end}"), start == end))
@@ -231,7 +231,7 @@ fn past_the_end(at: Span) -> Error {
     Error::new(at, "the range passes 2^64-1, the last address there is")
 }
 
-/// An empty or reversed range.
+/// Makes the error of an empty or reversed range.
 fn not_ascending(at: Span, start: &dyn std::fmt::Display, end: &dyn std::fmt::Display, empty: bool) -> Error {
     if empty {
         Error::new(at, format!("the range from {start} to {end} is empty"))
@@ -243,7 +243,7 @@ fn not_ascending(at: Span, start: &dyn std::fmt::Display, end: &dyn std::fmt::Di
 }
 
 impl Evaluator<'_> {
-    /// `pfn:E`
+    /// Evaluates `pfn:E`.
     pub(super) fn frame_number(&self, number: &Spanned<Expression>) -> Result<Value> {
         let value = self.value_with_place(number)?;
         match value.node {
@@ -256,7 +256,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// `phys:E`
+    /// Evaluates `phys:E`.
     pub(super) fn physical(&self, number: &Spanned<Expression>) -> Result<Value> {
         let value = self.value_with_place(number)?;
         match value.node {
@@ -270,10 +270,10 @@ impl Evaluator<'_> {
     }
 }
 
-/// WHERE: an address of the target, or a frame by number or physical address.
+/// The argument WHERE: an address of the target, or a frame by number or physical address.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Location {
-    /// An address of the target, with the range that it is the first of, if it is one.
+    /// An address of the target, with the range of which it is the first, if it is one.
     Address(VirtualAddress, Option<Spans>),
     /// A page frame.
     Frame(FrameNumber),
@@ -281,22 +281,23 @@ pub enum Location {
     Physical(PhysicalAddress),
 }
 
-/// What `translate` is asked about.
+/// The argument of `translate`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AddressOrRange {
-    /// One address: in detail.
+    /// One address, to be translated in detail.
     Address(VirtualAddress),
-    /// A symbol with a size: its first byte in detail, then its runs if it spans pages. The spans hold that byte.
+    /// A symbol with a size: its first byte is translated in detail, and its runs if it has several pages. The spans
+    /// contain that byte.
     Sized(Spans),
-    /// A range: its runs.
+    /// A range, whose runs are translated.
     Range(Spans),
 }
 
 impl AddressOrRange {
-    /// All of it; `hint` is the remedy for one address at `at`.
+    /// Returns the spans; `hint` is the remedy for a single address at `at`.
     ///
     /// # Errors
-    /// It is one address.
+    /// Fails for a single address.
     pub fn spans(self, at: Span, hint: &str) -> Result<Spans> {
         match self {
             AddressOrRange::Sized(spans) | AddressOrRange::Range(spans) => Ok(spans),

@@ -8,7 +8,7 @@ use crate::kernel::{AddressRange, FrameNumber, PhysicalAddress, VirtualAddress};
 use crate::lang::{FilterExpression, Function, PageField, Range, Span, Spanned};
 
 impl Evaluator<'_> {
-    /// `F(ARGUMENT)`
+    /// Evaluates `F(ARGUMENT)`.
     pub(super) fn call(
         &self,
         function: Function,
@@ -69,7 +69,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// The argument of a function that looks at the pages of a range.
+    /// Evaluates the argument of a function of the pages in a range.
     fn spans(&self, argument: &Spanned<Range>, function: Function) -> Result<Spans> {
         self.extent(argument)?.addresses(|| {
             let called = function.name();
@@ -79,7 +79,7 @@ impl Evaluator<'_> {
         })
     }
 
-    /// The argument of a function that wants one place: a range stands for its first address.
+    /// Evaluates the argument of a function of one place: a range converts to its first address.
     fn single(&self, argument: &Spanned<Range>) -> Result<Spanned<Value>> {
         let value = match &argument.node {
             Range::Expression(expression) => self.evaluate_at(expression, argument.at)?,
@@ -88,8 +88,8 @@ impl Evaluator<'_> {
         Ok(Spanned::new(value, argument.at))
     }
 
-    /// The argument of a function that wants one page, or pages that are alike. As elsewhere in expressions a symbol is
-    /// its address.
+    /// Evaluates the argument of a function of one page, or of equal pages. As elsewhere in expressions a symbol is its
+    /// address.
     fn pages_of(&self, argument: &Spanned<Range>) -> Result<Spans> {
         let value = match &argument.node {
             Range::Expression(expression) => self.evaluate_at(expression, argument.at)?,
@@ -109,7 +109,7 @@ impl Evaluator<'_> {
             .ok_or_else(|| Error::new(at, format!("{address} is in the last possible page")))
     }
 
-    /// The argument of a function that wants a range: a lone address has no size.
+    /// Evaluates the argument of a function of a range: an address alone has no size.
     fn range_argument(&self, argument: &Spanned<Range>) -> Result<Extent> {
         let Range::Expression(expression) = &argument.node else {
             return self.extent(argument);

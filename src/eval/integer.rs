@@ -1,84 +1,84 @@
-//! Integers of the command language: exact from -2^63 to 2^64-1, and never anything else.
+//! Integers of the command language: exact from -2^63 to 2^64-1.
 
 use std::fmt;
 
-/// An integer from -2^63 to 2^64-1: every value that a 64-bit word of the target can mean, signed or not.
+/// An integer from -2^63 to 2^64-1: every value of a 64-bit word of the target, signed or not.
 ///
-/// Operations that would leave this span answer `None`; nothing wraps and nothing is cut.
+/// Operations whose result is outside of these limits return `None`. There is no wrapping, and no truncation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Integer(i128);
 
 impl Integer {
-    /// The least one, -2^63.
+    /// The least integer, -2^63.
     pub const MIN: Integer = Integer(i64::MIN as i128);
-    /// The greatest one, 2^64-1.
+    /// The greatest integer, 2^64-1.
     pub const MAX: Integer = Integer(u64::MAX as i128);
 
-    /// The integer, if it is in the span.
+    /// Makes an integer, if the value is inside the limits.
     pub fn new(value: i128) -> Option<Self> {
         (Self::MIN.0..=Self::MAX.0).contains(&value).then_some(Integer(value))
     }
-    /// As a plain number.
+    /// Returns the plain number.
     pub const fn get(self) -> i128 {
         self.0
     }
-    /// As an unsigned word; `None` when it is negative.
+    /// Returns the number as an unsigned word; `None` if it is negative.
     pub fn to_u64(self) -> Option<u64> {
         u64::try_from(self.0).ok()
     }
-    /// The sum.
+    /// Returns the sum.
     pub fn plus(self, other: Self) -> Option<Self> {
         Self::new(self.0 + other.0)
     }
-    /// The difference.
+    /// Returns the difference.
     pub fn minus(self, other: Self) -> Option<Self> {
         Self::new(self.0 - other.0)
     }
-    /// The product.
+    /// Returns the product.
     pub fn times(self, other: Self) -> Option<Self> {
         self.0.checked_mul(other.0).and_then(Self::new)
     }
-    /// The quotient, rounded towards zero as in C; `None` also for a divisor of zero.
+    /// Returns the quotient, rounded towards zero as in C; `None` also for a divisor of zero.
     pub fn divide(self, other: Self) -> Option<Self> {
         self.0.checked_div(other.0).and_then(Self::new)
     }
-    /// The remainder, with the sign of the dividend as in C; `None` for a divisor of zero.
+    /// Returns the remainder, with the sign of the dividend as in C; `None` for a divisor of zero.
     pub fn remainder(self, other: Self) -> Option<Self> {
         self.0.checked_rem(other.0).and_then(Self::new)
     }
-    /// The number times 2^`count`; `None` also for a negative count.
+    /// Returns the number times 2^`count`; `None` also for a negative count.
     pub fn shift_left(self, count: Self) -> Option<Self> {
         if self.0 == 0 && count.0 >= 0 {
             return Some(self);
         }
-        // Any integer but 0 is out of the span once it is shifted by 64, so the shift itself never loses a bit.
+        // Any integer but 0 exceeds the limits after a shift by 64, so the shift itself never loses a bit.
         match u32::try_from(count.0) {
             Ok(count @ 0..=64) => Self::new(self.0 << count),
             _ => None,
         }
     }
-    /// The number divided by 2^`count`, rounded down (the sign is kept); `None` for a negative count.
+    /// Returns the number divided by 2^`count`, rounded down (the sign is kept); `None` for a negative count.
     pub fn shift_right(self, count: Self) -> Option<Self> {
         let count = u32::try_from(count.0.clamp(-1, 127)).ok()?;
         Self::new(self.0 >> count)
     }
-    /// The bits that both have, both seen as two's complement of unlimited width.
+    /// Returns the bits that both have, as two's complement of unlimited width.
     pub fn bit_and(self, other: Self) -> Option<Self> {
         Self::new(self.0 & other.0)
     }
-    /// The bits that either has.
+    /// Returns the bits that at least one of the two has.
     pub fn bit_or(self, other: Self) -> Option<Self> {
         Self::new(self.0 | other.0)
     }
-    /// The bits that one of the two has.
+    /// Returns the bits that exactly one of the two has.
     pub fn bit_xor(self, other: Self) -> Option<Self> {
         Self::new(self.0 ^ other.0)
     }
-    /// Minus this.
+    /// Returns the number with the opposite sign.
     pub fn negate(self) -> Option<Self> {
         Self::new(-self.0)
     }
-    /// Every bit inverted: `-1 - self`.
+    /// Returns the number with every bit inverted: `-1 - self`.
     pub fn bit_not(self) -> Option<Self> {
         Self::new(!self.0)
     }

@@ -11,21 +11,21 @@ use crate::report::Reason;
 use std::fmt;
 
 impl Evaluator<'_> {
-    /// `*A`: the pointer that is stored at an address, in the target's own width and byte order.
+    /// Evaluates `*A`: reads the pointer at an address, in the target's width and byte order.
     pub(super) fn pointer(&self, address: VirtualAddress, at: Span) -> Result<Value> {
         let layout = self.target(at, "reading memory")?.process.layout();
         let bytes = self.bytes_at(address, layout.pointer_bytes.into(), at)?;
         Ok(Value::Address(VirtualAddress::new(layout.number(&bytes))))
     }
 
-    /// So many bytes at `address`.
+    /// Reads `count` bytes at `address`.
     pub(super) fn bytes_at(&self, address: VirtualAddress, count: usize, at: Span) -> Result<Vec<u8>> {
         let mut bytes = vec![0; count];
         self.read(self.target(at, "reading memory")?, address, &mut bytes, at)?;
         Ok(bytes)
     }
 
-    /// Memory is read only where frames are mapped before and after.
+    /// Reads memory, only where frames are mapped before and after the read.
     fn read(&self, target: &Target, address: VirtualAddress, into: &mut [u8], at: Span) -> Result<()> {
         let range = AddressRange::of_length(address, into.len() as u64)
             .ok_or_else(|| Error::new(at, format!("a read at {address} would pass 2^64-1")))?;
@@ -42,7 +42,7 @@ impl Evaluator<'_> {
             return Ok(());
         };
         let not_there = || {
-            // The page that is missing, or the address asked for if that is it.
+            // The page that is missing, or the requested address if that is in it.
             let stop = page.floor(stop).max(range.start());
             let state = self.state(target, stop, at)?;
             Ok(not_resident(stop, state, at))
@@ -60,7 +60,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// The frame of an address. The error says the state of a page without a frame, or why the frame is hidden.
+    /// Returns the frame of an address. The error has the state of a page without a frame, or why the frame is hidden.
     pub(super) fn frame(&self, address: VirtualAddress, at: Span) -> Result<FrameNumber> {
         let target = self.target(at, "finding the frame of an address")?;
         let Some(entry) = entry_at(target, address, at)?.filter(|entry| entry.is_present()) else {
@@ -73,8 +73,8 @@ impl Evaluator<'_> {
         })
     }
 
-    /// `mapcount(A)`, `exclusive(A)` and `pmd_mapped(A)`. A page without a frame has no map count, but `pmd_mapped` is
-    /// certainly 0.
+    /// Evaluates `mapcount(A)`, `exclusive(A)` and `pmd_mapped(A)`. A page without a frame has no map count, but
+    /// `pmd_mapped` is certainly 0.
     pub(super) fn page_number(&self, function: Function, address: VirtualAddress, at: Span) -> Result<Value> {
         let what = format!("{}() of {address}", function.name());
         let target = self.target(at, &what)?;
@@ -109,8 +109,8 @@ impl Evaluator<'_> {
     }
 }
 
-/// `mapcount(A)` and its kin from one sweep of the page; `None` where it does not tell, or the page changes meanwhile.
-/// A full [`PageDetail`] takes three times as long, and conditions of breakpoints are evaluated very often.
+/// Evaluates these functions by one sweep of the page; `None` if it does not decide, or the page changes during it. A
+/// full [`PageDetail`] needs three times as long, and conditions of breakpoints are evaluated very often.
 fn page_number_alone(target: &Target, function: Function, address: VirtualAddress) -> inspect::Result<Option<u64>> {
     let space = AddressSpace::at(target, address)?;
     let size = space.page_size();
@@ -145,19 +145,19 @@ fn found_state(space: &AddressSpace, detail: &PageDetail) -> inspect::Result<Fou
     })
 }
 
-/// One page-map entry; `None` past the end of the page map.
+/// Returns one page-map entry; `None` past the end of the page map.
 fn entry_at(target: &Target, address: VirtualAddress, at: Span) -> Result<Option<PageMapEntry>> {
     let index = target.process.page_size().index(address);
     let entry = target.process.entry(index);
     entry.map_err(|cause| Error::target(at, cause))
 }
 
-/// Why memory at `address` was not read, from the state that its page was found in just now.
+/// Makes the error why memory at `address` was not read, from the state of its page just now.
 fn not_resident(address: VirtualAddress, found: FoundState, at: Span) -> Error {
     let error = Error::new(at, format!("cannot read {address}: its page is {found}"));
     match found.state {
         State::Unmapped => error.hint("`regions` lists the mapped regions"),
-        // An expression never reads the page cache: its value could not say so, as a row of x does.
+        // An expression never reads the page cache, because its value could not show that, as a row of `x` does.
         State::Untouched if found.is_cached => {
             error.hint(format!("the process has no page there; to read the page cache of the file: `x/xg {address}`"))
         }
@@ -169,7 +169,7 @@ fn not_resident(address: VirtualAddress, found: FoundState, at: Span) -> Error {
     }
 }
 
-/// Why there is no frame at `address`.
+/// Makes the error why there is no frame at `address`.
 fn no_frame(address: VirtualAddress, found: FoundState, at: Span) -> Error {
     match found.state {
         State::Present => came_meanwhile(address, at),
@@ -177,12 +177,12 @@ fn no_frame(address: VirtualAddress, found: FoundState, at: Span) -> Error {
     }
 }
 
-/// The state that a page was found in.
+/// The state of a page after a failed read.
 #[derive(Clone, Copy)]
 struct FoundState {
     state: State,
     is_certain: bool,
-    /// Not mapped, but in the page cache, where it could be read.
+    /// Whether the page is not mapped, but in the page cache.
     is_cached: bool,
 }
 
@@ -195,7 +195,7 @@ impl fmt::Display for FoundState {
     }
 }
 
-/// The page was absent at first, and present when its state was read.
+/// Makes the error of a page that was absent at first, and present when its state was read.
 fn came_meanwhile(address: VirtualAddress, at: Span) -> Error {
     Error::new(at, format!("the page of {address} was mapped during the read")).hint("run it again")
 }

@@ -1,8 +1,8 @@
-//! Expressions and ranges to values, filters to `inspect::Filter`, against a target.
+//! Evaluates expressions and ranges to values, and filters to `inspect::Filter`, for a target.
 //!
-//! Everything is evaluated within a [`Scope`]: the debugging session. An error says what was tried, why it failed and
-//! where in the line. Numbers are exact: an overflow is an error. Values are typed: an address plus an integer is an
-//! address, and two addresses cannot be added. Memory is read only where the page map says that a frame is mapped.
+//! Everything is evaluated in a [`Scope`]: the debugging session. An error has the attempt, the cause, and the place in
+//! the line. Numbers are exact: an overflow is an error. Values are typed: an address plus an integer is an address,
+//! and two addresses cannot be added. Memory is read only where the page map shows that a frame is mapped.
 //!
 //! ```text
 //! filter                                        what walk, watch and regions are asked for
@@ -66,18 +66,18 @@ use crate::report::AssertionReport;
 use crate::symbol::{LineSearch, SymbolAt};
 use evaluator::Evaluator;
 
-/// The value of an expression. A symbol is its address, a region or module a range.
+/// Returns the value of an expression. A symbol is its address, a region or module a range.
 ///
 /// # Errors
-/// An expression has no value. The error gives its place.
+/// Fails if an expression has no value. The error has its place.
 pub fn evaluate(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<Value> {
     Evaluator::new(scope).evaluate(expression)
 }
 
-/// The value that `print` and `set $name =` take: an expression, or a range (`A..B`, `A, +LENGTH`, `all`).
+/// Returns the value for `print` and `set $name =`: of an expression, or of a range (`A..B`, `A, +LENGTH`, `all`).
 ///
 /// # Errors
-/// An expression has no value. The error gives its place.
+/// Fails if an expression has no value. The error has its place.
 pub fn value(written: &Spanned<lang::Range>, scope: &dyn Scope) -> Result<Value> {
     match &written.node {
         lang::Range::Expression(expression) => Evaluator::new(scope).evaluate_at(expression, written.at),
@@ -85,36 +85,37 @@ pub fn value(written: &Spanned<lang::Range>, scope: &dyn Scope) -> Result<Value>
     }
 }
 
-/// Whether an expression is true: a number that is not zero.
+/// Returns whether an expression is true: a number that is not zero.
 ///
 /// # Errors
-/// An expression has no value, or is no number. The error gives its place.
+/// Fails if an expression has no value, or is not a number. The error has its place.
 pub fn truth(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<bool> {
     let value = Evaluator::new(scope).value_with_place(expression)?;
     operators::truth(&value)
 }
 
-/// Whether a filter without fields holds: `rss(heap) < 1G`.
+/// Returns whether a filter without fields is true: `rss(heap) < 1G`.
 ///
 /// # Errors
-/// An expression has no value, or is a field. The error gives its place.
+/// Fails if an expression has no value, or is a field. The error has its place.
 pub fn comparison(filter: &Spanned<lang::FilterExpression<lang::PageField>>, scope: &dyn Scope) -> Result<bool> {
     let value = Evaluator::new(scope).evaluate_at(&filter.node.condition, filter.at)?;
     operators::truth(&Spanned::new(value, filter.at))
 }
 
-/// Whether what was asserted holds, with the values that decided.
+/// Returns whether an assertion is true, with the values that decided it.
 ///
 /// # Errors
-/// An expression has no value: the assertion neither holds nor fails. The error gives its place.
+/// Fails if an expression has no value, so that the assertion is neither true nor false. The error has its place.
 pub fn judge(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<AssertionReport> {
     Evaluator::new(scope).judge(expression)
 }
 
-/// The value of an argument. What is no expression is text; so is a bare name that is no symbol, region or module.
+/// Returns the value of an argument. One that is not an expression is text, and so is a bare name that is no symbol,
+/// region or module.
 ///
 /// # Errors
-/// An expression has no value. The error gives its place.
+/// Fails if an expression has no value. The error has its place.
 pub fn argument(argument: &Spanned<lang::Argument>, scope: &dyn Scope) -> Result<Value> {
     let text = || Value::Text(argument.node.text.clone());
     if let mark @ ("&" | ">" | ">>" | "|") = argument.node.text.as_str() {
@@ -135,56 +136,58 @@ pub fn argument(argument: &Spanned<lang::Argument>, scope: &dyn Scope) -> Result
     }
 }
 
-/// An address of the target. A number that is not negative is one, and a range stands for its first address.
+/// Returns an address of the target. A number that is not negative is one, and a range converts to its first address.
 ///
 /// # Errors
-/// An expression has no value, or is no address. The error gives its place.
+/// Fails if an expression has no value, or is not an address. The error has its place.
 pub fn address(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<VirtualAddress> {
     Evaluator::new(scope).address(expression)
 }
 
-/// The same, for a command about what is at the address.
+/// Returns an address as [`address`], for a command about the memory there.
 ///
 /// # Errors
-/// As [`address`].
+/// Fails as [`address`].
 pub fn place(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<VirtualAddress> {
     place_and_spans(expression, scope).map(|(address, _)| address)
 }
 
-/// The same, with the range whose first address it is, if it is one.
+/// Returns an address as [`place`], with the range of which it is the first, if it is one.
 ///
 /// # Errors
-/// As [`address`].
+/// Fails as [`address`].
 pub fn place_and_spans(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<(VirtualAddress, Option<Spans>)> {
     slips::note_place(expression, scope);
     Evaluator::to_place(Evaluator::new(scope).value_with_place(expression)?, expression)
 }
 
-/// The number of pages of a range, for a command that answers for its first one; `None` if it has no other.
+/// Returns the number of pages in a range, for a command that handles only the first one; `None` if there is no other.
 pub fn pages_of_range(spans: Option<&Spans>, scope: &dyn Scope) -> Option<u64> {
     let page = scope.page_size();
     let pages = |range: &AddressRange| page.pages_in(range.end().get() - page.floor(range.start()).get());
     spans.map(|spans| spans.ranges().iter().map(pages).sum()).filter(|&pages| pages > 1)
 }
 
-/// Notes, for a command about the pages of a range, that the range is one address.
+/// Notes that the range of a command about pages is a single address.
 pub fn note_one_page(range: &Spanned<lang::Range>, spans: &Spans, scope: &dyn Scope) {
     slips::note_one_page(range, spans, None, scope);
 }
 
-/// The value of an expression as an integer. Addresses and frames count as their number.
+/// Returns the value of an expression as an integer. Addresses and frames convert to their number.
 ///
 /// # Errors
-/// An expression has no value, or is text. The error gives its place.
+/// Fails if an expression has no value, or is text. The error has its place.
 pub fn integer(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<Integer> {
     let value = Evaluator::new(scope).value_with_place(expression)?;
     operators::Operand::of(&value).map(|operand| operand.number)
 }
 
-/// A range of addresses or of page frames. A lone address is its one byte, a symbol with a size its bytes.
+/// Returns a range of addresses or of page frames. An address alone is a range of one byte, and a symbol with a size
+/// has its bytes.
 ///
 /// # Errors
-/// An expression has no value, or the range is empty, reversed, or passes the last address. The error gives the place.
+/// Fails if an expression has no value, or the range is empty, reversed, or passes the last address. The error has the
+/// place.
 pub fn range(range: &Spanned<lang::Range>, scope: &dyn Scope) -> Result<Extent> {
     if let lang::Range::Expression(Expression::Binary { operator, left, .. }) = &range.node
         && matches!(operator.node, lang::BinaryOperator::And | lang::BinaryOperator::Or)
@@ -196,37 +199,37 @@ pub fn range(range: &Spanned<lang::Range>, scope: &dyn Scope) -> Result<Extent> 
     Evaluator::new(scope).extent(range)
 }
 
-/// An address, a page frame (`pfn:N`) or a physical address (`phys:N`).
+/// Returns an address, a page frame (`pfn:N`) or a physical address (`phys:N`).
 ///
 /// # Errors
-/// An expression has no value. The error gives its place.
+/// Fails if an expression has no value. The error has its place.
 pub fn location(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<Location> {
     slips::note_place(expression, scope);
     Evaluator::new(scope).location(expression)
 }
 
-/// What `translate` is asked about: an address, a symbol with a size, or a range.
+/// Returns the argument of `translate`: an address, a symbol with a size, or a range.
 ///
 /// # Errors
-/// An expression has no value, or is a page frame, which needs no translation. The error gives its place.
+/// Fails if an expression has no value, or is a page frame, which needs no translation. The error has its place.
 pub fn subject(range: &Spanned<lang::Range>, scope: &dyn Scope) -> Result<AddressOrRange> {
     slips::note_range(range, scope);
     Evaluator::new(scope).subject(range)
 }
 
-/// Every symbol of that name: one or more, in any order.
+/// Returns all symbols with this name: one or more, in any order.
 ///
 /// # Errors
-/// There is no such module or symbol, or it has no address. The error gives its place.
+/// Fails if there is no such module or symbol, or it has no address. The error has its place.
 pub fn symbols(symbol: &SymbolName, scope: &dyn Scope) -> Result<Vec<SymbolAt>> {
     Evaluator::new(scope).symbols(symbol)
 }
 
-/// Where a line of the source has code: at least one place, of this line or of the next one with code. The first
-/// `with_frames` places of each module come with their functions.
+/// Returns the places of code of a source line: at least one, of this line or of the next one with code. The first
+/// `with_frames` places of each module have their functions.
 ///
 /// # Errors
-/// There is no such file or line, or Ctrl-C came. The error gives the place.
+/// Fails if there is no such file or line, and on Ctrl-C. The error has the place.
 pub fn lines(
     file: &Spanned<lang::WrittenName>,
     line: &Spanned<u64>,

@@ -1,5 +1,4 @@
-//! What a bare name stands for: a symbol first, then a region or module; names of what is mapped; and suggestions of
-//! what may have been meant.
+//! Resolves bare names: first as a symbol, then as a region or module; and suggests similar names.
 
 use super::error::{Error, Result};
 use super::evaluator::Evaluator;
@@ -14,7 +13,7 @@ use crate::symbol::SymbolAt;
 /// Regions whose names need no brackets.
 pub(crate) const UNBRACKETED: [&str; 2] = ["heap", "stack"];
 
-/// What a name turned out to be.
+/// The object that a name means.
 pub(super) enum NamedThing {
     /// A symbol.
     Symbol(Box<SymbolAt>),
@@ -28,14 +27,14 @@ impl From<SymbolAt> for NamedThing {
     }
 }
 
-/// The bytes of a symbol; `None` when its file gives it no size.
+/// Returns the bytes of a symbol; `None` if its file does not have the size.
 pub(super) fn spans_of(symbol: &SymbolAt) -> Option<Spans> {
     let range = AddressRange::of_length(symbol.start, symbol.size)?;
     Some(Spans::one(range, Origin::Symbol(symbol.name())))
 }
 
 impl NamedThing {
-    /// As a value: a symbol is its address, which remembers its bytes.
+    /// Converts it to a value: a symbol is its address, which keeps its bytes.
     pub(super) fn value(self) -> Value {
         match self {
             NamedThing::Symbol(symbol) => spans_of(&symbol).map_or(Value::Address(symbol.start), Value::Symbol),
@@ -44,14 +43,15 @@ impl NamedThing {
     }
 }
 
-/// The regions of one mapped thing, in address order and never empty: a file, or all that bears a name like `[heap]`.
+/// The regions of one mapped object, in address order and at least one: those of a file, or all with a name like
+/// `[heap]`.
 pub(super) struct NamedMapping<'a> {
     first: &'a Region,
     pub(super) regions: Vec<&'a Region>,
 }
 
 impl NamedMapping<'_> {
-    /// All of it.
+    /// Returns all its addresses.
     pub(super) fn spans(&self, at: Span) -> Result<Spans> {
         let name = self.first.name.clone();
         let origin = if self.first.inode != 0 { Origin::Module(name) } else { Origin::Region(name) };
@@ -60,19 +60,19 @@ impl NamedMapping<'_> {
     }
 }
 
-/// Regions with the same identity belong together.
+/// Returns the key that is equal for regions of the same object.
 fn identity(region: &Region) -> (Device, u64, &Name) {
     (region.device, region.inode, &region.name)
 }
 
-/// Whether `name` means the region: it is one of its names, or one as displayed.
-/// `printed` is the name without the escapes of a displayed one.
+/// Returns whether `name` selects the region: it is one of its names, or one as displayed. `printed` is the name
+/// without the escapes of a displayed one.
 fn is_called(region: &Region, name: &str, printed: &[u8]) -> bool {
     let is_it = |one: Name| [name.as_bytes(), printed].contains(&one.as_bytes());
     !region.name.is_empty() && region.names().any(is_it)
 }
 
-/// Every mapping with that name, by first address.
+/// Returns all mapped objects with this name, by first address.
 pub(super) fn mappings_called<'a>(regions: &'a [Region], name: &str) -> Vec<NamedMapping<'a>> {
     let mut mappings: Vec<NamedMapping<'a>> = Vec::new();
     let printed = unescape(name);
@@ -87,7 +87,7 @@ pub(super) fn mappings_called<'a>(regions: &'a [Region], name: &str) -> Vec<Name
 }
 
 impl Evaluator<'_> {
-    /// What the expression names, if it is nothing but a name.
+    /// Returns the object that the expression names, if it is only a name.
     pub(super) fn resolve_name(&self, expression: &Expression, at: Span) -> Result<Option<NamedThing>> {
         match expression {
             Expression::Name(name) => self.name(name, at).map(Some),
@@ -96,7 +96,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// `main`, `libc.so.6`, `heap`: a symbol first, then what is mapped.
+    /// Resolves `main`, `libc.so.6`, `heap`: first as a symbol, then as a mapped object.
     pub(super) fn name(&self, name: &lang::WrittenName, at: Span) -> Result<NamedThing> {
         let name = &name.0;
         let symbols = self.symbols_called(name, at);
@@ -117,11 +117,11 @@ impl Evaluator<'_> {
         if UNBRACKETED.contains(&name.as_str()) {
             return self.bracketed(name, at).map(NamedThing::Range);
         }
-        // A thread-local symbol has no address, but it is what was meant.
+        // A thread-local symbol has no address, but is probably meant.
         symbols.and_then(|_| Err(self.no_such_name(name, at)))
     }
 
-    /// Notes, for `heap` or `stack` that is a symbol of a library, how to write the region.
+    /// Notes how to write the region, if `heap` or `stack` is a symbol of a library.
     fn note_region_of_name(&self, name: &str, symbol: &SymbolAt, at: Span) {
         let executable = self.scope.target().and_then(|target| target.process.executable());
         if UNBRACKETED.contains(&name)
@@ -154,7 +154,7 @@ impl Evaluator<'_> {
             return error.hint(format!("`{}` is a function of a range: `{0}(all)`", function.name()));
         }
         let mut near = self.similar_mappings(name);
-        // A region that has the whole word in its name is likelier than a symbol that has not.
+        // A region whose name contains the whole word is more likely than a symbol whose name does not.
         if lang::with_word(name, near.iter()).is_empty() {
             near.extend(self.similar_symbols(None, name));
         }
@@ -165,7 +165,7 @@ impl Evaluator<'_> {
         error.hint(hint.unwrap_or_else(|| elsewhere.to_owned()))
     }
 
-    /// `ring.base`, where `ring` is a symbol: the member of a structure in C.
+    /// Returns the error of `ring.base`, if `ring` is a symbol: in C it is the member of a structure.
     pub(super) fn member(&self, name: &str, at: Span) -> Option<Error> {
         let is_symbol = |name: &str| self.symbols_called(name, at).is_ok_and(|found| !found.is_empty());
         let mut dots = name.rmatch_indices('.').map(|(dot, _)| name.get(..dot).unwrap_or_default());
@@ -178,7 +178,7 @@ impl Evaluator<'_> {
         Some(Error::new(at, message).hint(hint))
     }
 
-    /// The one mapping with that name, `None` if there is none; several are an error.
+    /// Returns the mapped object with this name, `None` if there is none. Fails if there are several.
     pub(super) fn mapping(&self, name: &str, at: Span) -> Result<Option<NamedMapping<'_>>> {
         let what = format!("looking up `{name}`");
         // All names without brackets are those of files.
@@ -195,14 +195,14 @@ impl Evaluator<'_> {
         Ok(mappings.pop())
     }
 
-    /// An error for a name before `!` or `[N]` that is not mapped.
+    /// Makes the error of a name before `!` or `[N]` that is not mapped.
     pub(super) fn unknown_module(&self, module: &Spanned<lang::WrittenName>) -> Error {
         let name = &module.node.0;
         let error = Error::new(module.at, format!("no module is called `{name}`"));
         self.did_you_mean_mapping(error, name)
     }
 
-    /// `libc.so.6[2]`
+    /// Evaluates `libc.so.6[2]`.
     pub(super) fn module_region(&self, module: &Spanned<lang::WrittenName>, index: &Spanned<u64>) -> Result<Value> {
         let mapping = self.mapping(&module.node.0, module.at)?.ok_or_else(|| {
             self.no_element(module, index.node).unwrap_or_else(|| self.neither_module_nor_array(module, index.node))
@@ -221,7 +221,7 @@ impl Evaluator<'_> {
         Ok(Value::Range(Spans::one(region.range, origin)))
     }
 
-    /// `table[3]`, where `table` is a symbol: an element of an array in C.
+    /// Returns the error of `table[3]`, if `table` is a symbol: in C it is an element of an array.
     fn no_element(&self, symbol: &Spanned<lang::WrittenName>, index: u64) -> Option<Error> {
         let name = &symbol.node.0;
         let found = self.symbols_called(name, symbol.at).ok()?;
@@ -238,7 +238,7 @@ impl Evaluator<'_> {
         Some(Error::new(symbol.at, message).hint(hint))
     }
 
-    /// `table[3]`, where nothing is called `table`.
+    /// Makes the error of `table[3]`, if `table` is neither a module nor an array.
     fn neither_module_nor_array(&self, name: &Spanned<lang::WrittenName>, index: u64) -> Error {
         let text = &name.node.0;
         if let Some(error) = self.member(text, name.at) {
@@ -255,7 +255,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// `[heap]`; the brackets are not part of `name`.
+    /// Evaluates `[heap]`; `name` has no brackets.
     pub(super) fn bracketed(&self, name: &str, at: Span) -> Result<Spans> {
         let bracketed = format!("[{name}]");
         let target = self.target(at, &format!("looking up `{bracketed}`"))?;
@@ -274,14 +274,14 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Adds what is mapped under a similar name.
+    /// Adds the mapped objects with similar names to an error.
     pub(super) fn did_you_mean_mapping(&self, error: Error, name: &str) -> Error {
         let near = self.similar_mappings(name);
         if near.is_empty() { error.hint("`regions` lists the mapped regions") } else { error.hint(did_you_mean(near)) }
     }
 
-    /// What is mapped under a name that has this word in it, or else under a similar name or one that begins so, if
-    /// regions can be had.
+    /// Returns the names of mapped objects that contain this word, or otherwise are similar to it or begin with it, if
+    /// regions can be read.
     pub(super) fn similar_mappings(&self, name: &str) -> Vec<String> {
         let regions = self.regions(Span::default(), "").unwrap_or_default();
         let names = regions.iter().map(|region| region.name.file_name().to_string());
@@ -298,7 +298,7 @@ impl Evaluator<'_> {
     }
 }
 
-/// `face` without a target is more likely a number than a symbol.
+/// Adds a hint to the error of a name like `face`, which without a target is more likely a number than a symbol.
 fn without_target(error: Error, name: &str) -> Error {
     if looks_hexadecimal(name) { error.hint(hexadecimal_hint(name)) } else { error }
 }
@@ -307,22 +307,22 @@ fn hexadecimal_hint(name: &str) -> String {
     format!("write a hexadecimal number as `0x{name}`")
 }
 
-/// How many of a list are shown before it is cut.
+/// The most items of a list that are shown.
 const SHOWN: usize = 8;
 
-/// Whether a word looks like a hexadecimal number without its `0x`.
+/// Returns whether a word looks like a hexadecimal number without `0x`.
 pub(super) fn looks_hexadecimal(word: &str) -> bool {
     word.len() >= 3 && word.chars().all(|c| c.is_ascii_hexdigit())
 }
 
-/// Whether a word looks like the name of a file that a command's output goes to.
+/// Returns whether a word looks like the name of an output file.
 pub(super) fn looks_like_file(word: &str) -> bool {
     const ENDINGS: [&str; 6] = ["svg", "txt", "json", "csv", "log", "out"];
     let ending = word.rsplit_once('.').map(|(_, ending)| ending);
     ending.is_some_and(|ending| ENDINGS.contains(&ending))
 }
 
-/// The question for one of these, each as it has to be typed.
+/// Makes the question for one of these names, each as it has to be typed.
 pub(super) fn did_you_mean(names: impl IntoIterator<Item = String>) -> String {
     let names: Vec<String> = names.into_iter().map(|name| format!("`{}`", spelling(&name))).collect();
     let alternatives = match names.as_slice() {
@@ -332,7 +332,7 @@ pub(super) fn did_you_mean(names: impl IntoIterator<Item = String>) -> String {
     format!("did you mean {alternatives}?")
 }
 
-/// The items with commas, cut after some.
+/// Joins the items with commas, and cuts the list after some.
 pub(super) fn list(items: impl IntoIterator<Item = String>) -> String {
     let mut items: Vec<String> = items.into_iter().collect();
     let left = items.len().saturating_sub(SHOWN);

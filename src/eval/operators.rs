@@ -1,5 +1,5 @@
-//! What operators do with typed values: C's meaning, without its silent conversions and overflows; what numbers count
-//! in, and which of them an operator may combine.
+//! Operators on typed values, with C's meaning but without its implicit conversions and overflows; the units of
+//! numbers, and which units an operator may combine.
 
 use super::error::{Error, Result};
 use super::{CInteger, Float, Integer, Origin, Spans, Value};
@@ -8,7 +8,7 @@ use crate::kernel::{FrameNumber, PhysicalAddress, VirtualAddress};
 use crate::lang::{self, BinaryOperator, BinaryOperator as Op, Span, Spanned, UnaryOperator};
 use regex_lite::{Regex, RegexBuilder};
 
-/// A value as arithmetic sees it: a number, and what it counts in.
+/// A value in arithmetic: a number with its unit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operand {
     pub(super) space: Option<Space>,
@@ -45,8 +45,8 @@ impl Operand {
     }
 }
 
-/// Whether a value counts as true: a number that is not zero. A range is neither: `assert heap` would hold whatever the
-/// heap is. So would the name of a variable, by its address.
+/// Returns whether a value is true: a number that is not zero. Ranges are refused, because `assert heap` would always
+/// be true, and so are the names of variables, which would be their addresses.
 pub(super) fn truth(value: &Spanned<Value>) -> Result<bool> {
     match &value.node {
         Value::Range(_) | Value::Frames(_) => {
@@ -62,7 +62,7 @@ pub(super) fn truth(value: &Spanned<Value>) -> Result<bool> {
     Ok(Operand::of(value)?.number != Integer::default())
 }
 
-/// `-A`, `~A` and the like; reading memory (`*A`) is not done here.
+/// Computes `-A`, `~A` and other prefix operators; `*A` is not evaluated here.
 pub(super) fn unary(operator: &Spanned<UnaryOperator>, operand: &Spanned<Value>) -> Result<Value> {
     if let Value::Float(float) = operand.node {
         return unary_float(operator, float);
@@ -83,8 +83,8 @@ pub(super) fn unary(operator: &Spanned<UnaryOperator>, operand: &Spanned<Value>)
     finish(operator, space, number)
 }
 
-/// `A + B` and the like. Both sides of `&&` and `||` are already evaluated here. To skip the right one, callers ask for
-/// the [`truth`] of the left one first.
+/// Computes `A + B` and other binary operators. Both sides of `&&` and `||` are already evaluated. To skip the right
+/// one, callers first test the [`truth`] of the left one.
 pub(super) fn binary(
     left: &Spanned<Value>,
     operator: &Spanned<BinaryOperator>,
@@ -146,8 +146,8 @@ pub(super) fn binary(
     }
 }
 
-/// Two integers of which one has a type of C, as C takes them; `None` where numbers are exact. What a shift shifts by
-/// has no part in the type of its result.
+/// Converts two integers, of which one has a type of C, for C's arithmetic; `None` if numbers are exact. The right
+/// operand of a shift does not affect the type of the result.
 fn as_c_numbers(left: &Value, operator: BinaryOperator, right: &Value) -> Option<(CInteger, CInteger)> {
     let is_shift = matches!(operator, BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight);
     match (left, right) {
@@ -158,7 +158,7 @@ fn as_c_numbers(left: &Value, operator: BinaryOperator, right: &Value) -> Option
     }
 }
 
-/// A number as a `double`. An address is none: gdb has no such sum either.
+/// Converts a number to a `double`. An address is refused, as in gdb.
 pub(super) fn float(value: &Spanned<Value>) -> Result<f64> {
     match &value.node {
         Value::Float(float) => Ok(float.get()),
@@ -177,8 +177,8 @@ fn unary_float(operator: &Spanned<UnaryOperator>, x: Float) -> Result<Value> {
     })
 }
 
-/// As in C, a `float` with a `float` or an integer is a `float`. A sum, product or quotient of two of them that is
-/// rounded to a `double` first is the same `float`.
+/// Computes with floating-point numbers. As in C, a `float` with a `float` or an integer is a `float`. A sum, product
+/// or quotient of two of them that is rounded to a `double` first is the same `float`.
 fn binary_float(left: &Spanned<Value>, operator: &Spanned<BinaryOperator>, right: &Spanned<Value>) -> Result<Value> {
     use BinaryOperator as Op;
     let is_double = |side: &Spanned<Value>| matches!(side.node, Value::Float(Float::Double(_)));
@@ -210,15 +210,15 @@ fn whole_numbers(at: Span, operator: &str) -> Error {
     Error::new(at, format!("`{operator}` needs integers")).hint("to cut the fraction: `(long)7.5`")
 }
 
-/// A regular expression that somebody typed.
+/// Compiles a regular expression that was typed.
 ///
 /// # Errors
-/// It is none, or one that would take too much memory.
+/// Fails if it is invalid, or would need too much memory.
 pub fn regex(pattern: &Spanned<String>, any_case: bool) -> Result<Regex> {
     RegexBuilder::new(&pattern.node).case_insensitive(any_case).size_limit(1 << 20).build().map_err(|error| {
         let message = format!("not a regular expression: {error}");
         let error = Error::new(pattern.at, message);
-        // A pattern of shells.
+        // A pattern of shells, not a regular expression.
         match pattern.node.strip_prefix('*') {
             Some(rest) => error.hint(format!("any text is `.*`: `\".*{}\"`", rest.replace('*', ".*"))),
             None => error,
@@ -226,7 +226,8 @@ pub fn regex(pattern: &Spanned<String>, any_case: bool) -> Result<Regex> {
     })
 }
 
-/// Refuses a range as an operand: `longest(R)/1K` means the length, and its start divided would look like an answer.
+/// Fails for a range as an operand: `longest(R)/1K` means the length, but its first address divided would look like a
+/// result.
 fn refuse_range(operand: &Spanned<Value>) -> Result<()> {
     match &operand.node {
         Value::Range(_) | Value::Frames(_) => Err(Error::new(operand.at, "a range is not a number").hint(RANGE_HINT)),
@@ -236,7 +237,7 @@ fn refuse_range(operand: &Spanned<Value>) -> Result<()> {
 
 const RANGE_HINT: &str = "`size(RANGE)` is its length in bytes, and `start(RANGE)` its first address";
 
-/// Whether two ranges have the same bytes or frames; `None` if they are no two ranges of one kind.
+/// Returns whether two ranges have the same bytes or frames; `None` if they are not two ranges of one kind.
 fn equal_ranges(left: &Value, right: &Value) -> Option<bool> {
     match (left, right) {
         (Value::Range(a), Value::Range(b)) => Some(a.ranges() == b.ranges()),
@@ -245,9 +246,9 @@ fn equal_ranges(left: &Value, right: &Value) -> Option<bool> {
     }
 }
 
-/// Refuses a range that is compared with one number or address, and a symbol that is compared with a plain number. Its
-/// first address would be compared: `longest(R) >= 1G` and `counter > 5` would always hold, and `longest(buf) == buf`
-/// however short the run is. `other` is what the other side counts in.
+/// Fails for a range that is compared with one number or address, and for a symbol that is compared with a plain
+/// number. The comparison would be of its first address: `longest(R) >= 1G` and `counter > 5` would always be true, and
+/// so would `longest(buf) == buf`, however short the run is. `other` is the unit of the other side.
 pub(super) fn refuse_as_count(value: &Spanned<Value>, other: Option<Space>) -> Result<()> {
     match &value.node {
         Value::Range(_) | Value::Frames(_) => {
@@ -263,7 +264,7 @@ pub(super) fn refuse_as_count(value: &Spanned<Value>, other: Option<Space>) -> R
     }
 }
 
-/// An error about the address of a symbol where its value may be meant.
+/// Makes the error about the address of a symbol where its value may be meant.
 fn of_symbol(at: Span, spans: &Spans, is_wrong: &str) -> Error {
     let name = match spans.origin() {
         Origin::Symbol(name) => lang::spelling(&name.to_string()),
@@ -279,7 +280,7 @@ fn of_symbol(at: Span, spans: &Spans, is_wrong: &str) -> Error {
     Error::new(at, format!("the address of `{name}` {is_wrong}")).hint(format!("{value}`&{name}` is its address"))
 }
 
-/// A result as a value, or an error at the operator if it does not fit.
+/// Converts a result to a value, or fails at the operator if it does not fit.
 fn finish<T>(operator: &Spanned<T>, space: Option<Space>, number: Option<Integer>) -> Result<Value> {
     let value = match space {
         None => number.map(Value::Integer),
@@ -294,7 +295,7 @@ fn finish<T>(operator: &Spanned<T>, space: Option<Space>, number: Option<Integer
     })
 }
 
-/// The operators before a number; `None` when the result is no integer of the language, and for reading memory.
+/// Computes prefix operators; `None` if the result is no integer of the language, and for reading memory.
 pub(super) fn invert(operator: UnaryOperator, x: Integer) -> Option<Integer> {
     match operator {
         UnaryOperator::Negate => x.negate(),
@@ -305,7 +306,7 @@ pub(super) fn invert(operator: UnaryOperator, x: Integer) -> Option<Integer> {
     }
 }
 
-/// The operators between numbers; `None` when the result is no integer of the language.
+/// Computes binary operators; `None` if the result is no integer of the language.
 pub(super) fn calculate(operator: BinaryOperator, x: Integer, y: Integer) -> Option<Integer> {
     use BinaryOperator as Op;
     let zero = Integer::default();
@@ -328,15 +329,15 @@ pub(super) fn calculate(operator: BinaryOperator, x: Integer, y: Integer) -> Opt
         Op::NotEqual => Some((x != y).into()),
         Op::And => Some((x != zero && y != zero).into()),
         Op::Or => Some((x != zero || y != zero).into()),
-        // Of texts.
+        // Only for texts.
         Op::Matches => None,
     }
 }
 
-/// What an address counts in. Addresses of two spaces cannot be combined. Plain integers have no space.
+/// The unit of an address. Addresses of two units cannot be combined. Plain integers have none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Space {
-    /// The target's own addresses.
+    /// Addresses of the target.
     Virtual,
     /// Physical addresses.
     Physical,
@@ -362,7 +363,7 @@ impl Space {
     }
 }
 
-/// The space of `op A`, or why it makes no sense.
+/// Returns the unit of `op A`, or why the operation has no meaning.
 pub(super) fn space_of_unary(operator: &Spanned<UnaryOperator>, operand: Option<Space>) -> Result<Option<Space>> {
     match (operator.node, operand) {
         (UnaryOperator::Plus, space) => Ok(space),
@@ -374,7 +375,7 @@ pub(super) fn space_of_unary(operator: &Spanned<UnaryOperator>, operand: Option<
     }
 }
 
-/// The space of `A op B`, or why the two make no sense together.
+/// Returns the unit of `A op B`, or why the operation has no meaning.
 pub(super) fn space_of_binary(
     left: Option<Space>,
     operator: &Spanned<Op>,
@@ -404,7 +405,7 @@ pub(super) fn space_of_binary(
         },
         (None, Some(space)) => match op {
             Op::Add | Op::BitAnd | Op::BitOr | Op::BitXor => Ok(Some(space)),
-            // A written number may be an address: `0x401149 - main` is a distance.
+            // A number may be an address: `0x401149 - main` is a distance.
             Op::Subtract => Ok(None),
             _ => refuse(space.plural().to_owned()),
         },

@@ -8,78 +8,78 @@ use crate::process::{Machine, Target};
 use crate::symbol::Symbols;
 use std::sync::Arc;
 
-/// What was probably meant in place of what was written.
+/// A probable mistake, with the text that was probably meant.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Slip {
-    /// The cause, up to what is to be written.
+    /// The cause, up to the text that is meant.
     pub cause: String,
-    /// What was written.
+    /// The text that was written.
     pub written: String,
-    /// What is to be written in its place.
+    /// The text that was probably meant.
     pub meant: String,
 }
 
-/// What an evaluation says beside its value.
+/// A remark of an evaluation, in addition to its value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Remark {
-    /// Before the answer of the command.
+    /// A remark that is printed before the answer of the command.
     Slip(Slip),
-    /// After the answer of the command.
+    /// A remark that is printed after the answer of the command.
     Note(String),
 }
 
-/// What an expression takes from around its line: from the debugging session, or from a test.
+/// The context of an expression: the debugging session, or a test.
 pub trait Scope {
-    /// The process that is looked at, if any. Plain arithmetic does without.
+    /// Returns the attached process, if there is one. Plain arithmetic needs none.
     fn target(&self) -> Option<&Target>;
 
-    /// How many bytes `1p` is: the target's page size, or this machine's without a target.
+    /// Returns the size of `1p`: the target's page size, or this machine's without a target.
     fn page_size(&self) -> PageSize;
 
-    /// What is known of the files behind the target's regions.
+    /// Returns the symbols of the files that the target's regions map.
     fn symbols(&self) -> &Symbols;
 
-    /// The value of `$name`.
+    /// Returns the value of `$name`.
     fn variable(&self, name: &str) -> Option<Value>;
 
-    /// A value of the value history, or why there is none.
+    /// Returns a value of the value history, or why there is none.
     fn history(&self, reference: HistoryReference) -> Result<Value, String>;
 
-    /// `$_`: the last address that was looked at.
+    /// Returns `$_`: the last address that a command has shown.
     fn last_address(&self) -> Option<VirtualAddress>;
 
-    /// The thread whose registers `$pc` and `$sp` are; the main thread if none is chosen.
+    /// Returns the thread of the registers `$pc` and `$sp`; `None` for the main thread.
     fn thread(&self) -> Option<u32> {
         None
     }
 
-    /// The snapshots that were taken.
+    /// Returns the snapshots.
     fn snapshots(&self) -> &[NamedSnapshot] {
         &[]
     }
 
-    /// The limit of long work: Ctrl-C.
+    /// Returns the limit of long work: Ctrl-C.
     fn budget(&self) -> Budget {
         Budget::unlimited()
     }
 
-    /// The machine of the process that is looked at; without one, the one that pmdb runs on.
+    /// Returns the machine of the attached process; without one, that of pmdb.
     fn machine(&self) -> Option<&Arc<Machine>> {
         self.target().map(|target| &target.machine)
     }
 
-    /// Says how far long work has got.
+    /// Shows the progress of long work.
     fn progress(&self, _done: u64, _total: u64, _what: &'static str) {}
 
-    /// Takes a remark. The same one is printed once.
+    /// Adds a remark. Equal ones are printed once.
     fn remark(&self, remark: Remark);
 
-    /// Takes a note to be printed after the answer of the command.
+    /// Adds a note that is printed after the answer of the command.
     fn note(&self, message: String) {
         self.remark(Remark::Note(message));
     }
 
-    /// Takes what was probably meant, to be noted before the answer of the command.
+    /// Adds a probable mistake, which is printed before the answer of the command.
     fn note_slip(&self, slip: Slip) {
         self.remark(Remark::Slip(slip));
     }

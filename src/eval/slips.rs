@@ -1,6 +1,6 @@
-//! Slips that give an answer, about something else than what was meant: a pointer variable in the place of the memory
-//! that it points to, a sum in the place of a range, and the address of a variable in the place of its value. What
-//! evaluates ranges, places and arguments looks for them, so that commands need not.
+//! Mistakes whose answer would be about the wrong memory: a pointer variable in place of the memory to which it points,
+//! a sum in place of a range, and the address of a variable in place of its value. The functions that evaluate ranges,
+//! places and arguments check for them, so that commands need not.
 
 use super::cast::LARGEST_ARRAY;
 use super::evaluator::Evaluator;
@@ -12,13 +12,13 @@ use crate::lang::{BinaryOperator, CType, Expression, Function, Range, Span, Span
 use crate::process::Target;
 use crate::symbol::SymbolKind;
 
-/// The smallest number that is taken for a length.
+/// The smallest number that counts as a length.
 const SMALLEST_LENGTH: i128 = 4096;
 
-/// What is to be written after the place where there is no length.
+/// The text that is missing after a place without a length.
 const ANY_LENGTH: &str = ", +LENGTH";
 
-/// Notes both for the range of a command. Returns whether there was a note.
+/// Notes pointer variables and sums in the range of a command. Returns whether there was a note.
 pub(super) fn note_range(range: &Spanned<Range>, scope: &dyn Scope) -> bool {
     let expression = match &range.node {
         Range::Expression(expression) => expression,
@@ -36,15 +36,15 @@ pub(super) fn note_range(range: &Spanned<Range>, scope: &dyn Scope) -> bool {
     note(&Spanned::new(expression.clone(), range.at), ["", ANY_LENGTH], scope)
 }
 
-/// Notes, for the name of a variable that holds a mapped address, that the answer is about the variable.
+/// Notes, for the name of a variable with a mapped address in it, that the answer is about the variable.
 pub(super) fn note_place(place: &Spanned<Expression>, scope: &dyn Scope) {
     note(place, ["", ""], scope);
 }
 
-/// Notes a place that is a pointer variable, or a sum of one. Behind the place stands `written`, where `meant` belongs.
-/// Returns whether there was a note.
+/// Notes a place that is a pointer variable, or a sum with one. `written` follows the place where `meant` would be
+/// right. Returns whether there was a note.
 fn note(place: &Spanned<Expression>, [written, meant]: [&str; 2], scope: &dyn Scope) -> bool {
-    // In C, `pointer + 4096` is an address in the memory that it points to.
+    // In C, `pointer + 4096` is an address in the memory to which it points.
     let (variable, sum) = match &place.node {
         Expression::Binary { operator, left, right }
             if matches!(operator.node, BinaryOperator::Add | BinaryOperator::Subtract) =>
@@ -64,7 +64,7 @@ fn note(place: &Spanned<Expression>, [written, meant]: [&str; 2], scope: &dyn Sc
     true
 }
 
-/// Notes that the range of a command, or of a function, is one address where the pages of a range are wanted.
+/// Notes that the range of a command or of a function is a single address, where the pages of a range are expected.
 pub(super) fn note_one_page(range: &Spanned<Range>, spans: &Spans, of: Option<Function>, scope: &dyn Scope) {
     let Range::Expression(expression) = &range.node else {
         return;
@@ -79,7 +79,7 @@ pub(super) fn note_one_page(range: &Spanned<Range>, spans: &Spans, of: Option<Fu
     }
 }
 
-/// Notes, for the name of a variable that `print` gives the address of, how to read its value.
+/// Notes how to read the value of a variable whose address `print` shows.
 pub fn note_address(written: &Spanned<Expression>, scope: &dyn Scope) {
     let Some((name, size)) = variable(written, scope) else {
         return;
@@ -88,7 +88,7 @@ pub fn note_address(written: &Spanned<Expression>, scope: &dyn Scope) {
         (Some(_), _) => format!("*{name}"),
         (None, 8) => format!("(long long){name}"),
         (None, 1 | 2 | 4) => contents(&name, size),
-        // An array or a structure, which is mostly asked for its address.
+        // An array or a structure, whose address is mostly meant.
         _ => return,
     };
     let cause = format!("this is the address of `{name}`: for its value, write");
@@ -96,7 +96,7 @@ pub fn note_address(written: &Spanned<Expression>, scope: &dyn Scope) {
 }
 
 impl Evaluator<'_> {
-    /// The variable that is written by its name alone, and the mapped address that it holds.
+    /// Returns the variable that is written as its name alone, and the mapped address in it.
     pub(super) fn mapped_pointer(&self, variable: &Spanned<Expression>) -> Option<(String, VirtualAddress)> {
         let process = &self.scope.target()?.process;
         let is_pointer = |(_, size): &(String, u64)| *size == u64::from(process.layout().pointer_bytes);
@@ -109,7 +109,7 @@ impl Evaluator<'_> {
         process.region_at(pointer).is_ok_and(|region| region.is_some()).then_some((name, pointer))
     }
 
-    /// Notes, for `(char)*NAME`, that this cuts the pointer: what it points to is written otherwise.
+    /// Notes, for `(char)*NAME`, that this truncates the pointer, and how to read the memory to which it points.
     pub(super) fn note_cut_pointer(&self, to: &Spanned<CType>, operand: &Spanned<Expression>) {
         let Expression::Unary { operator, operand: variable } = &operand.node else {
             return;
@@ -127,7 +127,8 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Notes, for a function about the pages of its argument, that this is a pointer. Returns whether there was a note.
+    /// Notes, for a function of the pages of its argument, that the argument is a pointer. Returns whether there was a
+    /// note.
     pub(super) fn note_argument(&self, function: Function, argument: &Spanned<Range>) -> bool {
         use Function as F;
         match (function, &argument.node) {
@@ -138,7 +139,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Notes, for `(T *)NAME` of a variable that holds no mapped address, that it was read as a pointer.
+    /// Notes, for `(T *)NAME` of a variable without a mapped address in it, that it was read as a pointer.
     pub(super) fn note_array(&self, to: &CType, name: &str, pointer: VirtualAddress) {
         let is_mapped = |target: &Target| target.process.region_at(pointer).is_ok_and(|region| region.is_some());
         if pointer.get() == 0 || self.scope.target().is_none_or(is_mapped) {
@@ -167,7 +168,7 @@ impl Evaluator<'_> {
     }
 }
 
-/// The value of a variable of so many bytes, as numbers.
+/// Returns how to read the value of a variable of this size as numbers.
 fn contents(name: &str, size: u64) -> String {
     match size {
         1 => format!("(char){name}"),
@@ -178,8 +179,8 @@ fn contents(name: &str, size: u64) -> String {
     }
 }
 
-/// The variable that is written by its name alone: the name, and its size. It searches for no similar names: most names
-/// of regions and modules come by here too.
+/// Returns the variable that is written as its name alone, with its size. No similar names are searched, because most
+/// names of regions and modules are checked here too.
 pub fn variable(written: &Spanned<Expression>, scope: &dyn Scope) -> Option<(String, u64)> {
     let (module, name, at) = match &written.node {
         Expression::Name(name) => (None, name, written.at),
@@ -193,7 +194,7 @@ pub fn variable(written: &Spanned<Expression>, scope: &dyn Scope) -> Option<(Str
     Some((written.node.to_string(), variable.size))
 }
 
-/// `A +4M`, with a blank before the plus and none after it.
+/// Returns whether the expression is `A +4M`, with a blank before the plus and none after it.
 fn is_sum_like_length(expression: &Expression) -> bool {
     let Expression::Binary { operator, left, right } = expression else {
         return false;

@@ -1,4 +1,4 @@
-//! Snapshots of a session: how they are taken, which two can be compared, and where.
+//! The snapshots of a session: how they are made, which two can be compared, and where.
 
 use super::{Origin, Spans};
 use crate::access::{Identity, MemoryLifetime};
@@ -10,48 +10,48 @@ use crate::symbol::Symbols;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// A snapshot, and what it covers.
+/// A snapshot with a name, and the range that it covers.
 pub struct NamedSnapshot<S = Snapshot> {
-    /// What the user calls it.
+    /// The name that the user gave.
     pub name: String,
-    /// The process, by the name that it had then.
+    /// The process, with its name at that time.
     pub process: Identity,
-    /// When it was taken.
+    /// The time of the snapshot.
     pub time: SystemTime,
-    /// Whether it is of a capture or core: their times are whole seconds.
+    /// Whether it is of a capture or core, whose times are whole seconds.
     pub is_of_file: bool,
-    /// The address space that its pages are of; `None` if the process never gets another one.
+    /// The address space of its pages; `None` if the process never gets another one.
     lifetime: Option<Arc<dyn MemoryLifetime>>,
-    /// The auxiliary vector, for comparisons with a capture: its addresses are random for each program that runs.
+    /// The auxiliary vector, for comparisons with a capture: each run of a program has random addresses in it.
     vector: Option<Vec<u8>>,
-    /// What it covers; `None` for the whole process.
+    /// The range that it covers; `None` for the whole process.
     pub spans: Option<Spans>,
     /// The page map.
     pub snapshot: S,
 }
 
-/// A snapshot that is being taken.
+/// A snapshot that is being made.
 pub type OpenNamedSnapshot = NamedSnapshot<OpenSnapshot>;
 
 impl OpenNamedSnapshot {
-    /// The same, with what it may take.
+    /// Sets the budget.
     pub fn with_budget(mut self, budget: Budget) -> Self {
         self.snapshot = self.snapshot.with_budget(budget);
         self
     }
 
-    /// Reads the next pages, and says how far it is. `None` after the last ones.
+    /// Reads the next pages, and returns the progress; `None` after the last ones.
     ///
     /// # Errors
-    /// As [`OpenSnapshot::advance`].
+    /// Fails as [`OpenSnapshot::advance`].
     pub fn advance(&mut self) -> inspect::Result<Option<SnapshotProgress>> {
         self.snapshot.advance()
     }
 
-    /// Reads what is left.
+    /// Reads all remaining pages.
     ///
     /// # Errors
-    /// As [`OpenSnapshot::advance`].
+    /// Fails as [`OpenSnapshot::advance`].
     pub fn finish(self) -> inspect::Result<NamedSnapshot> {
         let NamedSnapshot { name, process, time, is_of_file, lifetime, vector, spans, snapshot } = self;
         let snapshot = snapshot.finish()?;
@@ -59,7 +59,7 @@ impl OpenNamedSnapshot {
     }
 }
 
-/// What a snapshot is to keep beside the page map.
+/// The facts that a snapshot keeps besides the page map.
 #[derive(Clone, Copy, Default)]
 pub struct Keep {
     /// [`Evidence::FLAGS`] and [`Evidence::COUNTS`].
@@ -70,25 +70,25 @@ pub struct Keep {
 
 /// Why two snapshots are not compared, and the remedy.
 pub struct ComparisonRefusal {
-    /// Why not.
+    /// The reason.
     pub message: String,
     /// The remedy.
     pub hint: String,
 }
 
-/// Where two snapshots are compared.
+/// The part of memory in which two snapshots are compared.
 pub struct CommonSpans {
-    /// The addresses; `None` for all that the snapshots cover, if both cover the same.
+    /// The addresses; `None` for the whole range of the snapshots, if both have the same.
     pub ranges: Option<Vec<AddressRange>>,
-    /// Whether only a part of what is wanted is in both.
+    /// Whether only a part of the requested range is in both.
     pub is_part: bool,
 }
 
 impl NamedSnapshot {
-    /// Begins one of the spans, or of the whole process.
+    /// Begins a snapshot of the spans, or of the whole process.
     ///
     /// # Errors
-    /// What is to be kept cannot be had here, the target is gone, or the kernel refuses a read.
+    /// Fails if a fact to keep is not available here, the target is gone, or the kernel refuses a read.
     pub fn begin(
         name: String,
         target: &Target,
@@ -111,7 +111,7 @@ impl NamedSnapshot {
         let extra = keep.extra | space.obtainable(Evidence::SOFT_DIRTY);
         let file = target.process.capture_times();
         let time = match file {
-            // A capture with a time that no clock reaches is not opened.
+            // A capture whose time exceeds that of any clock is not opened.
             Some([begun, _]) => {
                 SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(begun)).unwrap_or(SystemTime::UNIX_EPOCH)
             }
@@ -123,10 +123,10 @@ impl NamedSnapshot {
         Ok(NamedSnapshot { name, process, time, is_of_file, lifetime, vector, spans, snapshot })
     }
 
-    /// Begins a snapshot of the present that covers the same, with the same facts.
+    /// Begins a snapshot of the present, with the same range and the same facts.
     ///
     /// # Errors
-    /// As [`NamedSnapshot::begin`].
+    /// Fails as [`NamedSnapshot::begin`].
     pub fn now(&self, target: &Target, symbols: &Symbols) -> inspect::Result<OpenNamedSnapshot> {
         let keep = Keep {
             extra: self.snapshot.extra() & (Evidence::FLAGS | Evidence::COUNTS),
@@ -135,20 +135,20 @@ impl NamedSnapshot {
         Self::begin(crate::lang::NOW.to_owned(), target, symbols, self.spans.clone(), keep)
     }
 
-    /// Refuses snapshots of another process than the one that is attached, or of the program that it ran before:
-    /// addresses of two address spaces have nothing to do with each other.
+    /// Checks that the snapshot is of the attached process, and of the program that it runs: addresses of two address
+    /// spaces are unrelated.
     ///
     /// # Errors
-    /// It is of another one.
+    /// Fails if it is of another one.
     pub fn refuse_other(&self, target: &Target) -> Result<(), ComparisonRefusal> {
         let Identity { pid, name, .. } = &self.process;
         let attached = target.process.identity();
         let this = &self.name;
-        // A core has no start time. The auxiliary vector has random addresses, so it decides there.
+        // A core has no start time. The auxiliary vector has random addresses, so it decides.
         let is_file = target.machine.is_captured();
         let is_of_core = self.is_of_file && !self.process.has_start_time() || is_file && !attached.has_start_time();
         let is_same_vector = || target.process.auxiliary_vector().ok() == self.vector;
-        // What reads the process next reports its exit.
+        // An exit is reported by the next command that reads the process.
         let has_exited = || matches!(target.process.liveness(), Ok(Liveness::Exited(_)));
         if is_of_core && *pid == attached.pid {
             let is_same = self.vector.is_some() && is_same_vector() || has_exited();
@@ -186,7 +186,7 @@ impl NamedSnapshot {
         })
     }
 
-    /// Without start times it is not known whether process or program is another one.
+    /// Makes the error of another process or program. Without start times it is unknown which of the two differs.
     fn of_other_program(&self, pid: u32) -> ComparisonRefusal {
         let (this, name) = (&self.name, &self.process.name);
         ComparisonRefusal {
@@ -195,17 +195,17 @@ impl NamedSnapshot {
         }
     }
 
-    /// Where this one and a later one can be compared, of the range if one is asked for.
+    /// Returns where this snapshot and a later one can be compared, inside the range if one is requested.
     ///
     /// # Errors
-    /// Both have nothing in common there: that nothing changed would be a wrong answer.
+    /// Fails if both have nothing in common there, because the answer that nothing changed would be wrong.
     pub fn compared(&self, to: &NamedSnapshot, asked: Option<&Spans>) -> Result<CommonSpans, ComparisonRefusal> {
         let common = self.common(to);
-        // A name may stand for more now than it did then: what both have sampled counts.
+        // A name may have other addresses now than it had then, so the sampled addresses of both count.
         let sampled = |_| self.snapshot.spans().to_vec();
         let (ranges, is_part) = match asked {
             None => {
-                // A capture may have been limited to a part.
+                // A capture may be of only a part.
                 let is_part = |one: &NamedSnapshot| one.is_of_file && one.spans.is_some();
                 (common, is_part(self) || is_part(to))
             }
@@ -228,7 +228,7 @@ impl NamedSnapshot {
         Ok(CommonSpans { ranges, is_part })
     }
 
-    /// The addresses that both cover; `None` where they were asked for the same.
+    /// Returns the addresses that both cover; `None` if both were made of the same range.
     fn common(&self, other: &NamedSnapshot) -> Option<Vec<AddressRange>> {
         match (&self.spans, &other.spans) {
             (one, other) if one == other => None,
@@ -253,7 +253,7 @@ fn intersection(some: &[AddressRange], others: &[AddressRange]) -> Vec<AddressRa
     some.iter().flat_map(|one| one.within(others)).collect()
 }
 
-/// The addresses of the range, if it has the same at each time: those of a name are found among all regions.
+/// Returns the addresses of the range, if they are the same at all times. Those of a name depend on the regions.
 pub fn fixed_ranges(spans: &Spans) -> Option<&[AddressRange]> {
     let changes = match spans.origin() {
         Origin::All | Origin::Module(_) => true,
@@ -263,20 +263,20 @@ pub fn fixed_ranges(spans: &Spans) -> Option<&[AddressRange]> {
     (!changes).then(|| spans.ranges())
 }
 
-/// The regions that are needed to sample the addresses that the range has now.
+/// Returns the regions that are needed to sample the current addresses of the range.
 ///
 /// # Errors
-/// As [`AddressSpace::of`].
+/// Fails as [`AddressSpace::of`].
 pub fn current_space(spans: &Spans, target: &Target) -> inspect::Result<AddressSpace> {
     fixed_ranges(spans).map_or_else(|| AddressSpace::of(target), |ranges| AddressSpace::around(target, ranges))
 }
 
-/// Whether the kernel gives the name of a region to one thing: several regions of a file bear the file's.
+/// Returns whether the kernel gives the name to a single object. The regions of a file have the name of the file.
 fn is_of_one_thing(name: &Name) -> bool {
     name.as_bytes().starts_with(b"[")
 }
 
-/// The addresses that the range has now: a name stands for all that bears it now.
+/// Returns the current addresses of the range: a name selects all that has it now.
 pub fn current_ranges(spans: &Spans, space: &AddressSpace, symbols: &Symbols, target: &Target) -> Vec<AddressRange> {
     let regions = |wanted: &dyn Fn(&Region) -> bool| -> Vec<AddressRange> {
         let regions = space.viewed_regions().iter().filter(|viewed| wanted(&viewed.region));

@@ -1,15 +1,15 @@
-//! A range of the target's memory: an ordered list of disjoint spans, and what it was written as.
+//! A range of the target's memory: an ordered list of disjoint spans, and the way it was written.
 
 use crate::inspect::Evidence;
 use crate::kernel::{AddressRange, Name, VirtualAddress};
 use std::fmt;
 
-/// What a range was written as.
+/// The way a range was written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Origin {
     /// `A..B` or `A, +LENGTH`
     Written,
-    /// `all`: what was mapped when it was evaluated. Commands that run for long take the whole address space instead.
+    /// `all`: what was mapped when it was evaluated. Commands that run for long use the whole address space instead.
     All,
     /// The region of an address, or the regions of a name such as `[heap]`.
     Region(Name),
@@ -19,7 +19,7 @@ pub enum Origin {
     Symbol(Name),
 }
 
-/// Spans of addresses in ascending order that do not touch. Never empty.
+/// Spans of addresses in ascending order, with gaps between them; at least one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Spans {
     ranges: Vec<AddressRange>,
@@ -27,28 +27,29 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// One span.
+    /// Makes a range of one span.
     pub fn one(range: AddressRange, origin: Origin) -> Self {
         Spans { ranges: vec![range], origin }
     }
 
-    /// From ranges in any order; those that overlap or touch become one. `None` if there are none.
+    /// Makes a range of ranges in any order; those that overlap or touch are joined. `None` if there are none.
     pub fn new(ranges: impl IntoIterator<Item = AddressRange>, origin: Origin) -> Option<Self> {
         let ranges = AddressRange::joined(&ranges.into_iter().collect::<Vec<_>>());
         (!ranges.is_empty()).then_some(Spans { ranges, origin })
     }
 
-    /// The spans, in ascending order.
+    /// Returns the spans, in ascending order.
     pub fn ranges(&self) -> &[AddressRange] {
         &self.ranges
     }
 
-    /// What it was written as.
+    /// Returns the way the range was written.
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
 
-    /// A range that was written out shows also what is not mapped in it; a name or `all` means only what is.
+    /// Returns whether unmapped parts are shown: in a range that was written as addresses they are, in a name or `all`
+    /// not.
     pub fn holes(&self) -> Evidence {
         match self.origin {
             Origin::Written => Evidence::HOLES,
@@ -56,22 +57,22 @@ impl Spans {
         }
     }
 
-    /// The first address.
+    /// Returns the first address.
     pub fn start(&self) -> VirtualAddress {
         self.ranges.first().map_or_else(VirtualAddress::default, |range| range.start())
     }
 
-    /// The address after the last one.
+    /// Returns the address after the last one.
     pub fn end(&self) -> VirtualAddress {
         self.ranges.last().map_or_else(VirtualAddress::default, |range| range.end())
     }
 
-    /// Bytes in it, gaps not counted.
+    /// Returns the number of bytes, without gaps.
     pub fn size(&self) -> u64 {
         self.ranges.iter().map(|range| range.len()).sum()
     }
 
-    /// Whether `address` lies in one of the spans.
+    /// Returns whether one of the spans contains `address`.
     pub fn contains(&self, address: VirtualAddress) -> bool {
         let after = self.ranges.partition_point(|range| range.end() <= address);
         self.ranges.get(after).is_some_and(|range| range.contains(address))

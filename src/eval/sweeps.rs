@@ -1,4 +1,4 @@
-//! `count(R where F)` and its like: what is in the pages of a range, or in frames without a process.
+//! `count(R where F)` and other functions of the pages in a range, or of frames without a process.
 
 use super::error::{Call, Error, Result};
 use super::evaluator::Evaluator;
@@ -15,14 +15,14 @@ use crate::lang::{FilterExpression, FilterField, Function, PageField, Span, Span
 use crate::render::units::counted;
 use crate::report::Fact;
 
-/// Whether a filter is about kinds of pages, which untouched pages have too, and not about states.
+/// Returns whether a filter is about kinds of pages, which untouched pages have too, and not about states.
 fn is_of_kinds(filter: &FilterExpression<PageField>) -> bool {
     let of = |is: fn(&str) -> bool| filter.has_field(is);
     of(|name| matches!(PageField::from_name(name), Some(PageField::Kind(_))))
         && !of(|name| PageField::from_name(name).is_some_and(|field| field.fact() == PageFact::State))
 }
 
-/// The note about pages that are counted as runs, and may be zero pages, which are no run.
+/// Returns the note about pages that are counted as runs, and may be zero pages, which are no run.
 pub fn perhaps_zeros(totals: &Totals) -> Option<String> {
     let pages = totals.perhaps_zeros();
     let counted = counted(pages, "page");
@@ -31,13 +31,13 @@ pub fn perhaps_zeros(totals: &Totals) -> Option<String> {
 }
 
 impl<'a> Evaluator<'a> {
-    /// Reads only the regions in the range if they are few.
+    /// Makes the view of the range. If it has few regions, only these are read.
     fn view_within(&self, call: &Call, spans: &Spans) -> Result<AddressSpace> {
         let target = self.target(call.at, &call.name)?;
         AddressSpace::in_ranges(target, spans.ranges()).map_err(|cause| call.caused_by(cause))
     }
 
-    /// `count(R where F)` and its like.
+    /// Evaluates `count(R where F)` and the other functions that count pages.
     pub(super) fn count_pages(
         &self,
         function: Function,
@@ -50,7 +50,7 @@ impl<'a> Evaluator<'a> {
         let written = filter;
         let filter = filter.map(|filter| page_filter(filter, &space, self.scope)).transpose()?;
         let own = match function {
-            // The zero page is no run of anybody's memory.
+            // The zero page is no run of the process's memory.
             Function::Runs | Function::Longest => Evidence::FRAMES | Evidence::KINDS,
             _ => Evidence::empty(),
         };
@@ -112,7 +112,7 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    /// The pages that the question keeps.
+    /// Returns the pages that match the question.
     pub(super) fn pages<'e>(
         &'e self,
         call: &'e Call,
@@ -125,7 +125,7 @@ impl<'a> Evaluator<'a> {
         MatchingPages { scope: self.scope, call, sweep, question, selection: Selection::default(), done: 0, total }
     }
 
-    /// `rss(R where F)` and its like, in bytes: what `regions` adds up, of the part that lies in the range.
+    /// Evaluates `rss(R where F)` and the other amounts, in bytes, as the sums of `regions` but only in the range.
     pub(super) fn amount(
         &self,
         function: Function,
@@ -151,7 +151,7 @@ impl<'a> Evaluator<'a> {
             self.scope.progress(done, total, "pages");
         };
         while let Some((viewed, stats)) = regions.next_watched(&mut look).map_err(|cause| call.caused_by(cause))? {
-            // The kernel shows nothing of device mappings, and adds nothing for them either.
+            // The kernel does not show device mappings, and does not count them either.
             let counted = stats.why_hidden().map_or_else(|| is_counted(function, viewed), Err);
             match counted {
                 Err(reason) => left_out = left_out.or(Some(reason)),
@@ -175,7 +175,7 @@ impl<'a> Evaluator<'a> {
         sum.map(|bytes| Integer::from(bytes).into()).map_err(|reason| call.unknown("", &reason))
     }
 
-    /// The kernel's own count (smaps), if the range is made of whole regions. Everybody who may look at the process may
+    /// Returns the kernel's count (smaps), if the range consists of whole regions. All who may inspect the process may
     /// read it.
     fn kernel_count(&self, function: Function, space: &AddressSpace, spans: &Spans) -> Result<Option<u64>> {
         let count: fn(&Smaps) -> u64 = match function {
@@ -203,7 +203,7 @@ impl<'a> Evaluator<'a> {
         Ok(Some(counted.map(count).sum()))
     }
 
-    /// `name(R)`, `perms(R)`: the same for every region of the range, or an error.
+    /// Evaluates `name(R)` and `perms(R)`: the value that all regions of the range have, or an error.
     pub(super) fn mapping_word(&self, function: Function, spans: &Spans, at: Span) -> Result<Value> {
         let call = Call::of(function.name(), at);
         let overlaps = |range: &AddressRange| {
@@ -227,7 +227,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// `state(A)`, `kind(A)`: a word as `walk` shows it; of a range, the word of all its pages.
+    /// Evaluates `state(A)` and `kind(A)`: a word as in `walk`; for a range, the word that all its pages have.
     pub(super) fn page_word(&self, function: Function, spans: &Spans, at: Span) -> Result<Value> {
         let call = Call::of(function.name(), at);
         let space = self.view_within(&call, spans)?;
@@ -281,7 +281,7 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// The pages that a question keeps, chunk by chunk.
+/// The pages that match a question, chunk by chunk.
 pub(super) struct MatchingPages<'e> {
     scope: &'e dyn Scope,
     call: &'e Call,
@@ -293,7 +293,7 @@ pub(super) struct MatchingPages<'e> {
 }
 
 impl MatchingPages<'_> {
-    /// The pages of the next chunk.
+    /// Returns the pages of the next chunk.
     pub fn next(&mut self) -> Result<Option<impl Iterator<Item = Page>>> {
         let Some(chunk) = self.sweep.next().map_err(|cause| self.call.caused_by(cause))? else {
             return Ok(None);
@@ -303,7 +303,7 @@ impl MatchingPages<'_> {
         Ok(Some(self.selection.matching_pages(chunk, &self.question)))
     }
 
-    /// An undecided page is an error.
+    /// Ends the sweep, and fails if a page was undecided.
     pub fn finish(self) -> Result<()> {
         let MatchingPages { scope, call, sweep, selection, .. } = self;
         if !sweep.changed_ranges().is_empty() {
@@ -313,7 +313,7 @@ impl MatchingPages<'_> {
     }
 }
 
-/// An error if a filter neither keeps nor leaves out a page.
+/// Fails if a filter neither keeps nor leaves out a page.
 fn is_decided(call: &Call, selection: &Selection) -> Result<()> {
     selection.require_known().map_err(|cause| call.caused_by(cause))?;
     let Some(reason) = selection.undecided.reason() else {
@@ -323,7 +323,7 @@ fn is_decided(call: &Call, selection: &Selection) -> Result<()> {
     Err(call.unknown(format!(": whether the filter holds for {pages} is not certain"), &reason))
 }
 
-/// Whether a function counts the pages of a region.
+/// Returns whether a function counts the pages of a region.
 fn is_counted(function: Function, viewed: &ViewedRegion) -> Fact<()> {
     match function {
         Function::Rss | Function::Pss | Function::Uss => viewed.is_in_rss(),
@@ -331,14 +331,14 @@ fn is_counted(function: Function, viewed: &ViewedRegion) -> Fact<()> {
     }
 }
 
-/// The amount that a function returns.
+/// Returns the amount that a function computes.
 fn amount(function: Function) -> RegionAmount {
-    // The others are called as their amounts.
+    // The other amounts have the names of their functions.
     RegionAmount::from_word(function.name()).unwrap_or(RegionAmount::Exclusive)
 }
 
 impl Evaluator<'_> {
-    /// What `walk pfn:A..pfn:B` would count.
+    /// Counts the frames that `walk pfn:A..pfn:B` would count.
     pub(super) fn counted_frames(
         &self,
         function: Function,
@@ -355,7 +355,7 @@ impl Evaluator<'_> {
         }
         let machine = self.scope.machine().ok_or_else(|| Error::no_target(at, called))?;
         let filter = filter.map(|filter| frame_filter(filter, machine, self.scope)).transpose()?;
-        // Flags are read of every frame, whatever the filter uses: they show which frames exist.
+        // Flags are read for every frame, whatever the filter needs, because they show which frames exist.
         let question = Question::new(filter.as_ref(), Evidence::FLAGS);
         let (mut first, mut last) = (None, None);
         let mut swept = machine_frames(machine, range, question).with_budget(self.scope.budget());

@@ -9,28 +9,28 @@ use crate::lang::{Span, Spanned, SymbolName, WrittenName, spelling};
 use crate::symbol::{self, LineSearch, Module, NoLines, NoSymbols, SymbolAt};
 use std::time::Duration;
 
-/// How long similar names are searched for.
+/// How long similar names are searched.
 const SUGGESTION_BUDGET: Duration = Duration::from_millis(200);
 
-/// How many names are compared with an unknown one.
+/// The most names that are compared with an unknown one.
 const MOST_COMPARED: usize = 4096;
 
 impl Evaluator<'_> {
-    /// The names of the target as its regions are now, to be found by name.
+    /// Returns the names of the target with its current regions, to be searched by name.
     pub(super) fn names(&self, at: Span, what: &str) -> Result<symbol::TargetSymbols<'_>> {
         let target = self.target(at, what)?;
         let regions = self.module_regions(at, what)?;
         Ok(self.scope.symbols().over(target, regions))
     }
 
-    /// The same, to be found also by address.
+    /// Returns the names of the target, to be searched also by address.
     pub(super) fn names_by_address(&self, at: Span, what: &str) -> Result<symbol::TargetSymbols<'_>> {
         let target = self.target(at, what)?;
         let regions = self.regions(at, what)?;
         Ok(self.scope.symbols().over(target, regions))
     }
 
-    /// What a module covers, with the anonymous memory of its `.bss`.
+    /// Returns the range of a module, with the anonymous memory of its `.bss`.
     pub(super) fn with_bss(&self, spans: Spans, at: Span) -> Result<Spans> {
         let Origin::Module(name) = spans.origin() else {
             return Ok(spans);
@@ -47,7 +47,7 @@ impl Evaluator<'_> {
         Ok(Spans::new(ranges, spans.origin().clone()).unwrap_or(spans))
     }
 
-    /// `libc.so.6!malloc`
+    /// Evaluates `libc.so.6!malloc`.
     pub(super) fn module_symbol(
         &self,
         module: &Spanned<WrittenName>,
@@ -57,7 +57,7 @@ impl Evaluator<'_> {
         self.one(&symbol.node.0, found, symbol.at).map(NamedThing::from)
     }
 
-    /// `libc.so.6!0x1149`
+    /// Evaluates `libc.so.6!0x1149`.
     pub(super) fn module_address(&self, module: &Spanned<WrittenName>, address: &Spanned<u64>) -> Result<Value> {
         let name = &module.node.0;
         let found = self
@@ -77,14 +77,14 @@ impl Evaluator<'_> {
         }
     }
 
-    /// `&name`, `&module!name`: the address alone.
+    /// Returns the address of `&name` or `&module!name`.
     pub(super) fn symbol_address(&self, symbol: &SymbolName) -> Result<VirtualAddress> {
         let found = self.symbols(symbol)?;
         let written = &symbol.symbol;
         self.one(&written.node.0, found, written.at).map(|symbol| symbol.start)
     }
 
-    /// Every symbol that is meant: at least one.
+    /// Returns all symbols that the name selects: at least one.
     pub(super) fn symbols(&self, symbol: &SymbolName) -> Result<Vec<SymbolAt>> {
         if let Some(module) = &symbol.module {
             return self.symbols_in(module, &symbol.symbol);
@@ -94,14 +94,14 @@ impl Evaluator<'_> {
         if !found.is_empty() { Ok(found) } else { Err(self.unknown_symbol(None, name)) }
     }
 
-    /// The symbols with that name in any program or library.
+    /// Returns the symbols with this name in all programs and libraries.
     pub(super) fn symbols_called(&self, name: &str, at: Span) -> Result<Vec<SymbolAt>> {
         self.names(at, &format!("looking up `{name}`"))?
             .find(None, name)
             .map_err(|cause| Error::new(at, cause.to_string()))
     }
 
-    /// The symbols with that name in one module: at least one.
+    /// Returns the symbols with this name in one module: at least one.
     fn symbols_in(&self, module: &Spanned<WrittenName>, symbol: &Spanned<WrittenName>) -> Result<Vec<SymbolAt>> {
         let (of, name) = (&module.node.0, &symbol.node.0);
         let found = self
@@ -111,8 +111,8 @@ impl Evaluator<'_> {
         if !found.is_empty() { Ok(found) } else { Err(self.unknown_symbol(Some(module), symbol)) }
     }
 
-    /// The one symbol that a name stands for. As in gdb the program's own come first, then exported ones, then the
-    /// rest. A note lists those of lower rank. Several of the highest rank are an error that lists all.
+    /// Returns the symbol that a name selects. As in gdb, symbols of the executable come first, then exported ones,
+    /// then the rest. A note lists those of lower rank. Several of the highest rank are an error that lists all.
     pub(super) fn one(&self, name: &str, mut found: Vec<SymbolAt>, at: Span) -> Result<SymbolAt> {
         found.sort_by_cached_key(|symbol| (symbol.start, symbol.is_local));
         found.dedup_by_key(|symbol| symbol.start);
@@ -130,7 +130,7 @@ impl Evaluator<'_> {
         let (Some(one), None) = (preferred.next(), preferred.next()) else {
             return Err(several(name, found, at));
         };
-        // Each file has its own stubs and slots.
+        // Each file has separate stubs and slots.
         if !one.is_plt_or_got() {
             let others = found.iter().filter(|symbol| symbol.start != one.start);
             let others = list(others.map(|symbol| spelled_in_module(symbol, name, found)));
@@ -140,11 +140,11 @@ impl Evaluator<'_> {
         Ok(one.clone())
     }
 
-    /// `symbol(A)`: the name, and how far into it.
+    /// Evaluates `symbol(A)`: the name, and the offset in it.
     pub(super) fn symbol_text(&self, address: VirtualAddress, at: Span) -> Result<Value> {
         let target = self.target(at, "finding the symbol of an address")?;
         let Some(symbol) = self.scope.symbols().on_demand(target).at(address) else {
-            // A process that is gone has no symbols either.
+            // Fails for a process that is gone, which has no symbols either.
             target.process.region_at(address).map_err(|cause| Error::target(at, cause))?;
             return Err(Error::new(at, format!("{address} is in no symbol"))
                 .hint(format!("`region {address}` shows the region there")));
@@ -155,15 +155,15 @@ impl Evaluator<'_> {
         }))
     }
 
-    /// Which programs and libraries have no symbols, and why; `None` if all have some.
+    /// Returns which programs and libraries have no symbols, and why; `None` if all have some.
     pub(super) fn silent_modules(&self) -> Option<String> {
         let names = self.names(Span::default(), "").ok()?;
-        // What the kernel maps itself has few names.
+        // Memory that the kernel maps has few names.
         let is_file = |one: &&Module| one.is_executable() && !one.name.as_bytes().starts_with(b"[");
         let mut by_reason: Vec<(String, Vec<String>)> = Vec::new();
         for module in names.modules().iter().filter(is_file) {
             let reason = match names.reason(module) {
-                // A file that is no program has no names to miss.
+                // A file that is not a program has no names to miss.
                 None | Some(NoSymbols::NotElf | NoSymbols::NotLoaded) => continue,
                 Some(reason) => reason.to_string(),
             };
@@ -177,7 +177,8 @@ impl Evaluator<'_> {
         (!listed.is_empty()).then(|| format!("some files gave no symbols: {listed}"))
     }
 
-    /// The sentence for a program that has lost most of its names, if `asked` is the program or no module.
+    /// Returns the sentence about an executable that was stripped of most names, if `asked` is the executable or no
+    /// module.
     fn stripped_program(&self, asked: Option<&str>) -> Option<String> {
         let process = &self.scope.target()?.process;
         if process.capture_times().is_some() && !process.is_core() {
@@ -216,11 +217,11 @@ impl Evaluator<'_> {
         Error { hint, ..error }
     }
 
-    /// Names like the one that is unknown, and a reason why it may be unknown. In a core most names are missing: there
-    /// the reason is likelier.
+    /// Returns names similar to the unknown one, and a reason why it may be unknown. In a core most names are missing,
+    /// so there the reason is more likely.
     pub(super) fn why_unknown(&self, module: Option<&str>, name: &str, near: Vec<String>) -> Option<String> {
         let is_core = self.scope.target().is_some_and(|target| target.process.is_core());
-        // A word that others only begin with is hardly misspelled.
+        // A word with which other names only begin is hardly misspelt.
         let is_whole = module.is_none() && near.iter().all(|other| other.starts_with(name));
         let guess = (!near.is_empty()).then(|| {
             let elsewhere = if is_whole { " (local variables are only in gdb)" } else { "" };
@@ -235,7 +236,7 @@ impl Evaluator<'_> {
         if parts.is_empty() { silent() } else { Some(parts.join(" ")) }
     }
 
-    /// Symbols with nearly that name, among those that begin like it: a budget keeps an error from taking long.
+    /// Returns symbols with similar names, among those that begin like it. A budget limits the time of an error.
     pub(super) fn similar_symbols(&self, module: Option<&str>, name: &str) -> Vec<String> {
         let kept = name.chars().count().div_ceil(4).min(3);
         let beginning: String = name.chars().take(kept).collect();
@@ -246,7 +247,7 @@ impl Evaluator<'_> {
         crate::lang::near(name, names.iter().map(ToString::to_string))
     }
 
-    /// An error of `symbol`, at its place in the line.
+    /// Converts an error of `symbol`, with its place in the line.
     fn symbol_error(&self, cause: symbol::Error, module: &Spanned<WrittenName>, inside: Span) -> Error {
         let message = cause.to_string();
         match cause {
@@ -265,13 +266,13 @@ impl Evaluator<'_> {
     }
 }
 
-/// Whether `is_rival` holds for another one of `found`.
+/// Returns whether `is_rival` is true for another one of `found`.
 fn has_rival(symbol: &SymbolAt, found: &[SymbolAt], is_rival: fn(&SymbolAt, &SymbolAt) -> bool) -> bool {
     let mut others = found.iter().filter(|other| other.start != symbol.start);
     others.any(|other| is_rival(symbol, other))
 }
 
-/// `MODULE!NAME at ADDRESS`, spelled so that it means this one of `found` alone, where there is such a spelling.
+/// Returns `MODULE!NAME at ADDRESS`, with the spelling that selects only this one of `found`, if there is one.
 fn spelled_in_module(symbol: &SymbolAt, name: &str, found: &[SymbolAt]) -> String {
     let module = if has_rival(symbol, found, is_of_a_namesake) {
         symbol.module.to_string()
@@ -284,7 +285,7 @@ fn spelled_in_module(symbol: &SymbolAt, name: &str, found: &[SymbolAt]) -> Strin
     format!("{module}!{name} at {}", symbol.start)
 }
 
-/// Several symbols, each with the spelling that means it alone, where there is one.
+/// Makes the error of several symbols, each with the spelling that selects only it, if there is one.
 fn several(name: &str, found: &[SymbolAt], at: Span) -> Error {
     let spelled = found.iter().map(|symbol| spelled_in_module(symbol, name, found));
     let listed = list(spelled);
@@ -302,7 +303,7 @@ fn several(name: &str, found: &[SymbolAt], at: Span) -> Error {
     }
 }
 
-/// The spelling that no other symbol of its module has: with its parameters, or as the file has it.
+/// Returns the spelling that no other symbol of its module has: with its parameters, or as in the file.
 fn spelled_out(symbol: &SymbolAt, found: &[SymbolAt]) -> Option<String> {
     let others = || {
         let of_it = found.iter().filter(|other| is_of_the_same(symbol, other));
@@ -320,13 +321,14 @@ fn is_of_the_same(symbol: &SymbolAt, other: &SymbolAt) -> bool {
     symbol.module == other.module
 }
 
-/// Of another module with the same file name: only the whole path tells them apart.
+/// Returns whether the other symbol is of a different module with the same file name, so that only the whole path
+/// distinguishes them.
 fn is_of_a_namesake(symbol: &SymbolAt, other: &SymbolAt) -> bool {
     symbol.module != other.module && symbol.module.file_name() == other.module.file_name()
 }
 
 impl Evaluator<'_> {
-    /// The one address of a line; several are an error that lists them.
+    /// Returns the address of a source line. Several addresses are an error that lists them.
     pub(super) fn source_line(&self, file: &Spanned<WrittenName>, line: &Spanned<u64>) -> Result<Value> {
         let at = file.at.to(line.at);
         let found = self.line_search(file, line, 0)?;
@@ -348,7 +350,7 @@ impl Evaluator<'_> {
         Err(Error::new(at, message).hint(hint))
     }
 
-    /// Where a line has code: at least one place, the first `with_frames` of a module with the functions there.
+    /// Returns the places of code of a line: at least one. The first `with_frames` of a module have their functions.
     pub(super) fn line_search(
         &self,
         file: &Spanned<WrittenName>,
@@ -386,10 +388,10 @@ fn no_line(file: &Spanned<WrittenName>, line: &Spanned<u64>, found: &LineSearch)
     Error { hint: unsearched_modules(found), ..error }
 }
 
-/// Which modules could not be asked, and why.
+/// Returns which modules could not be searched, and why.
 fn unsearched_modules(found: &LineSearch) -> Option<String> {
     let without = found.unsearched.iter().filter(|(_, why)| matches!(why, NoLines::NoDebugInformation { .. }));
-    // What the kernel maps itself is compiled from no file of the program.
+    // The images that the kernel maps are not compiled from a file of the program.
     let without: Vec<String> =
         without.map(|(module, _)| module.to_string()).filter(|module| !module.starts_with('[')).collect();
     let mut parts: Vec<String> = modules_without_lines(found).into_iter().collect();
@@ -400,7 +402,7 @@ fn unsearched_modules(found: &LineSearch) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// Which modules have debug information that could not be looked through for a line, and why.
+/// Returns which modules have debug information that could not be searched for a line, and why.
 pub fn modules_without_lines(found: &LineSearch) -> Option<String> {
     let unasked = found
         .unsearched

@@ -12,14 +12,14 @@ use std::fmt::{self, Display, Formatter};
 pub enum Value {
     /// An address of the target.
     Address(VirtualAddress),
-    /// An address that a cast made a pointer to a type.
+    /// An address that a cast converted to a pointer.
     Pointer {
         /// The address.
         address: VirtualAddress,
-        /// What lies there.
+        /// The type to which it points.
         to: CType,
     },
-    /// The address of a symbol that has a size: its first byte, or all of its bytes where a range is wanted.
+    /// The address of a symbol with a size: its first byte, or all its bytes where a range is expected.
     Symbol(Spans),
     /// A physical address.
     Physical(PhysicalAddress),
@@ -69,7 +69,7 @@ worded! {
 }
 
 impl Value {
-    /// The address that it is, if it is one.
+    /// Returns the address in the value, if it is one.
     pub fn address(&self) -> Option<VirtualAddress> {
         match self {
             Value::Address(address) | Value::Pointer { address, .. } => Some(*address),
@@ -78,8 +78,8 @@ impl Value {
         }
     }
 
-    /// The number that it is in arithmetic; `None` for text, arrays and floating-point numbers. A range takes part as
-    /// its first address, so that `libc.so.6 + 0x1000` is what it looks like.
+    /// Returns the number of the value in arithmetic; `None` for text, arrays and floating-point numbers. A range
+    /// converts to its first address, so that `libc.so.6 + 0x1000` has the expected meaning.
     pub fn number(&self) -> Option<Integer> {
         Some(match self {
             Value::Integer(number) => *number,
@@ -93,7 +93,7 @@ impl Value {
         })
     }
 
-    /// Its type in one word, as in the JSON of `print`.
+    /// Returns the type in one word, as in the JSON of `print`.
     pub fn kind(&self) -> ValueKind {
         match self {
             Value::Address(_) | Value::Pointer { .. } | Value::Symbol(_) => ValueKind::Address,
@@ -108,7 +108,7 @@ impl Value {
         }
     }
 
-    /// Its type with an article, for a sentence.
+    /// Returns the type with an article, for a sentence.
     pub(in crate::eval) fn phrase(&self) -> &'static str {
         match self {
             Value::Address(_) | Value::Pointer { .. } | Value::Symbol(_) => "an address",
@@ -123,7 +123,7 @@ impl Value {
         }
     }
 
-    /// The integer that it is, without its type.
+    /// Returns the integer in the value, without its type.
     pub fn integer(&self) -> Option<Integer> {
         match self {
             Value::Integer(number) => Some(*number),
@@ -139,8 +139,7 @@ impl From<Integer> for Value {
     }
 }
 
-/// The usual form: hexadecimal for addresses and frames, decimal for integers, text as it is (not escaped: a renderer
-/// does that).
+/// Prints addresses and frames in hexadecimal, integers in decimal, and text unchanged (a renderer escapes it).
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -159,31 +158,31 @@ impl fmt::Display for Value {
     }
 }
 
-/// The elements that gdb writes before it ends an array with `...`.
+/// The most elements that gdb writes before it ends an array with `...`.
 const MOST_WRITTEN: usize = 200;
-/// The most equal elements in a row that gdb writes one by one.
+/// The most equal consecutive elements that gdb writes one by one.
 const MOST_EQUAL: usize = 10;
 
 /// The elements of an array, which may be arrays too.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Array<T> {
     elements: Vec<T>,
-    /// The bytes of an array of characters.
+    /// The bytes of an array of characters; `None` for other arrays.
     text: Option<Vec<u8>>,
 }
 
 impl<T: Display + PartialEq> Array<T> {
-    /// An array; one of characters has its bytes too.
+    /// Makes an array; one of characters has its bytes too.
     pub(super) fn new(elements: Vec<T>, text: Option<&[u8]>) -> Self {
         Array { elements, text: text.map(<[u8]>::to_vec) }
     }
 
-    /// Its elements.
+    /// Returns the elements.
     pub fn elements(&self) -> &[T] {
         &self.elements
     }
 
-    /// All elements in braces, each written by `element`.
+    /// Returns all elements in braces, each formatted by `element`.
     pub fn in_braces(&self, element: &dyn Fn(&T) -> String) -> String {
         let (runs, is_cut) = runs(&self.elements);
         let parts = runs.into_iter().flat_map(|(first, count)| match count {
@@ -195,8 +194,8 @@ impl<T: Display + PartialEq> Array<T> {
     }
 }
 
-/// The first elements, each with how often it stands there in a row, as far as gdb writes them, and whether there are
-/// more.
+/// Returns the first elements that gdb writes, each with the number of its consecutive occurrences, and whether there
+/// are more.
 fn runs<T: PartialEq>(elements: &[T]) -> (Vec<(&T, usize)>, bool) {
     let mut runs = Vec::new();
     let (mut rest, mut room) = (elements, MOST_WRITTEN);
@@ -205,7 +204,7 @@ fn runs<T: PartialEq>(elements: &[T]) -> (Vec<(&T, usize)>, bool) {
             return (runs, true);
         }
         let equal = rest.iter().take_while(|element| *element == first).count();
-        // Many equal ones are one entry, which counts as those that would be written one by one.
+        // Many equal elements are one entry, which counts as those that would be written one by one.
         let (count, costs) = if equal > MOST_EQUAL { (equal, MOST_EQUAL) } else { (equal.min(room), equal) };
         runs.push((first, count));
         rest = rest.get(count..).unwrap_or_default();
@@ -214,7 +213,7 @@ fn runs<T: PartialEq>(elements: &[T]) -> (Vec<(&T, usize)>, bool) {
     (runs, false)
 }
 
-/// Characters in quotes. As in gdb, a zero at the end is not written.
+/// Formats characters in quotes. As in gdb, a zero at the end is not written.
 fn text(bytes: &[u8]) -> String {
     let shown = match bytes {
         [before @ .., 0] if !before.is_empty() && bytes.len() <= MOST_WRITTEN => before,

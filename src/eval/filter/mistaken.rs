@@ -1,10 +1,10 @@
-//! Words of filters that are easily taken for others, and the notes about them.
+//! Words of filters that are easily confused, and the notes about them.
 
 use crate::kernel::{Kind, PageFact, PageFlags};
 use crate::lang::{PageField, RegionField};
 
-/// Fields that are not what they are called, the field that is meant mostly, and what they are: not noted where both
-/// are used.
+/// Fields with misleading names, the field that is mostly meant, and the meaning of the first. There is no note if a
+/// filter has both.
 pub(super) const EASILY_MISTAKEN: [(PageField, PageField, &str); 5] = [
     (
         PageField::Flag(PageFlags::LOCKED),
@@ -33,7 +33,7 @@ pub(super) const EASILY_MISTAKEN: [(PageField, PageField, &str); 5] = [
     ),
 ];
 
-/// The same of regions: two of their columns have the names of conditions.
+/// Such fields of regions: two columns have the names of conditions.
 pub(super) const REGION_EASILY_MISTAKEN: [(RegionField, RegionField, &str); 2] = [
     (
         RegionField::Shared,

@@ -1,8 +1,9 @@
-//! `where` and `until`: filters, compiled for many pages or regions.
+//! `where` and `until`: compiles filters for many pages or regions.
 //!
 //! A condition on a field that a page does not have (the map count of a page without a frame) is neither true nor
-//! false, and neither is its `not`: such a page is left out. A field that can be known of no page here is an error that
-//! names it. A page of which a field is unknown, and with it whether the filter holds, is left out with the reason.
+//! false, and neither is its `not`: such a page is left out. A field that is unknown for all pages is an error that
+//! names it. If a page's field is unknown, and with it whether the filter is true, the page is left out with the
+//! reason.
 
 mod mistaken;
 mod region_field;
@@ -34,10 +35,10 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-/// A filter over pages, for `walk` and `watch`. All that it needs can be known in `space`.
+/// Compiles a filter of pages, for `walk` and `watch`. All that it needs must be known in `space`.
 ///
 /// # Errors
-/// A field cannot be known here, a flag is unknown, or an expression has no value. The error gives the place.
+/// Fails if a field or a flag is unknown, or an expression has no value. The error has the place.
 pub fn page_filter(
     filter: &Spanned<lang::FilterExpression<PageField>>,
     space: &AddressSpace,
@@ -56,11 +57,11 @@ pub fn page_filter(
     Ok(compile(predicate, fields))
 }
 
-/// A filter over page frames without a process, for `walk pfn:A..pfn:B`. Frames of `machine` have flags, a map count, a
-/// number, an address, a zone, and a cgroup; what belongs to pages of a process is refused.
+/// Compiles a filter of page frames without a process, for `walk pfn:A..pfn:B`. Frames of `machine` have flags, a map
+/// count, a number, an address, a zone, and a cgroup. Fields of pages of a process are refused.
 ///
 /// # Errors
-/// Frames do not have a field, a flag is unknown, or an expression has no value. The error gives the place.
+/// Fails if frames do not have a field, a flag is unknown, or an expression has no value. The error has the place.
 pub fn frame_filter(
     filter: &Spanned<lang::FilterExpression<PageField>>,
     machine: &Arc<Machine>,
@@ -79,7 +80,7 @@ fn predicate<F: FilterField>(
     Compiler { fields, evaluator: &Evaluator::new(scope) }.condition(&filter.node.condition, filter.at)
 }
 
-/// The filter over pages of a process, or over frames without a process.
+/// Makes the filter of pages of a process, or of frames without a process.
 fn compile(predicate: Predicate<PageField>, fields: PageFields) -> inspect::Filter {
     let compiled = Arc::new((predicate, fields.reader));
     let (again, of_fields) = (Arc::clone(&compiled), Arc::clone(&compiled));
@@ -100,10 +101,10 @@ fn compile(predicate: Predicate<PageField>, fields: PageFields) -> inspect::Filt
     })
 }
 
-/// The key that was written.
+/// Converts a key as it was written.
 ///
 /// # Errors
-/// No flag has this name.
+/// Fails if no flag has this name.
 pub fn key(written: &lang::WrittenKey) -> Result<Key> {
     match written {
         lang::WrittenKey::Key(key) => Ok(*key),
@@ -111,17 +112,17 @@ pub fn key(written: &lang::WrittenKey) -> Result<Key> {
     }
 }
 
-/// A filter over regions, for `regions`.
+/// A filter of regions, for `regions`.
 #[derive(Debug)]
 pub struct RegionFilter {
     predicate: Predicate<RegionField>,
     asked: Vec<RegionField>,
 }
 
-/// A filter over regions.
+/// Compiles a filter of regions.
 ///
 /// # Errors
-/// An expression has no value. The error gives its place.
+/// Fails if an expression has no value. The error has its place.
 pub fn region_filter(filter: &Spanned<lang::FilterExpression<RegionField>>, scope: &dyn Scope) -> Result<RegionFilter> {
     let mut fields = RegionFields { asked: Vec::new() };
     let predicate = predicate(filter, &mut fields, scope)?;
@@ -133,17 +134,17 @@ pub fn region_filter(filter: &Spanned<lang::FilterExpression<RegionField>>, scop
 }
 
 impl RegionFilter {
-    /// The amounts of memory that [`RegionFilter::holds`] needs of `stats`.
+    /// Returns the amounts of memory that [`RegionFilter::holds`] needs in `stats`.
     pub fn amounts(&self) -> Vec<RegionAmount> {
         self.asked.iter().filter_map(|&field| region_field::amount(field)).collect()
     }
 
-    /// The fields that it uses.
+    /// Returns the fields of the filter.
     pub fn fields(&self) -> &[RegionField] {
         &self.asked
     }
 
-    /// Whether it holds for a region; `None` where a field has no value.
+    /// Returns whether the filter is true for a region; `None` if a field has no value.
     pub fn holds(&self, region: &ViewedRegion, stats: Option<&RegionStats>) -> Option<bool> {
         self.predicate.holds(&RegionAnswers { region, stats })
     }
@@ -152,7 +153,7 @@ impl RegionFilter {
 struct PageFields {
     reader: FactReader,
     need: Evidence,
-    /// The fields that it uses, and where.
+    /// The fields of the filter, with their places.
     used: Vec<AskedField>,
 }
 
@@ -296,7 +297,7 @@ impl Answers<RegionField> for RegionAnswers<'_> {
     }
 }
 
-/// The values of fields for one page or region; `None` for what it does not have.
+/// The values of fields for one page or region; `None` if it does not have the field.
 pub(super) trait Answers<F> {
     fn boolean(&self, _: F) -> Option<bool> {
         None
@@ -304,50 +305,50 @@ pub(super) trait Answers<F> {
     fn integer(&self, _: F) -> Option<u64> {
         None
     }
-    /// The least and the greatest value that a field can have where [`Answers::integer`] does not know it.
+    /// Returns the least and the greatest possible value of a field that [`Answers::integer`] does not know.
     fn bounds(&self, _: F) -> Option<(u64, u64)> {
         None
     }
-    /// Whether `is` holds for the value of a text field.
+    /// Returns whether `is` is true for the value of a text field.
     fn text_is(&self, _field: F, _is: &dyn Fn(&[u8]) -> bool) -> Option<bool> {
         None
     }
     fn flag(&self, _: PageFlags) -> Option<bool> {
         None
     }
-    /// Why a field is unknown that has no value; `None` if there is no such fact.
+    /// Returns why a field without a value is unknown; `None` if there is no such fact.
     fn why_unknown(&self, _: F) -> Option<Reason> {
         None
     }
-    /// The same for page flags.
+    /// Returns why a page flag is unknown.
     fn why_flag_unknown(&self, _: PageFlags) -> Option<Reason> {
         None
     }
 }
 
-/// What compiling a filter has to know of the fields `F`.
+/// The facts about fields that compiling a filter needs.
 pub(super) trait Fields<F> {
-    /// Records that the filter uses `field`, or fails if its value cannot be known here.
+    /// Records that the filter has `field`, or fails if its value is always unknown.
     fn ask(&mut self, field: F, at: Span) -> Result<()>;
-    /// Records that it uses a page flag.
+    /// Records that the filter has a page flag.
     fn ask_flag(&mut self, flag: PageFlags, at: Span) -> Result<()>;
-    /// What the numbers of `field` count in.
+    /// Returns the unit of a numeric field.
     fn space(&self, field: F) -> Option<Space>;
-    /// All that `field` can be, if they are few.
+    /// Returns all possible values of `field`, if they are few.
     fn texts(&self, _: F) -> Option<Vec<String>> {
         None
     }
 }
 
-/// A question with three answers: yes, no, none.
+/// A compiled condition with three results: true, false, none.
 #[derive(Debug)]
 pub(super) enum Predicate<F> {
-    /// Any of them. Flat, so that a chain of a thousand needs no deep stack.
+    /// True if one is true. A list, so that a chain of a thousand needs no deep stack.
     Any(Vec<Predicate<F>>),
-    /// All of them.
+    /// True if all are true.
     All(Vec<Predicate<F>>),
     Not(Box<Predicate<F>>),
-    /// The same for all.
+    /// A result that is equal for all pages or regions.
     Known(bool),
     Is(F),
     Flag(PageFlags),
@@ -361,17 +362,17 @@ pub(super) enum Predicate<F> {
         equal: bool,
         text: Vec<u8>,
     },
-    /// A regular expression on the text as it is printed.
+    /// Whether the text, as it is printed, matches a regular expression.
     Matches {
         field: F,
         regex: Regex,
     },
 }
 
-/// How to get a number.
+/// A compiled number.
 #[derive(Debug)]
 pub(super) enum Quantity<F> {
-    /// The same for all.
+    /// A number that is equal for all pages or regions.
     Number(Integer),
     Field(F),
     Unary {
@@ -385,14 +386,14 @@ pub(super) enum Quantity<F> {
     },
 }
 
-/// Compiles a filter: evaluates what is the same for all, and records the fields that it uses.
+/// Compiles a filter: evaluates parts that are equal for all pages or regions, and records the fields.
 pub(super) struct Compiler<'a, F> {
     pub(super) fields: &'a mut dyn Fields<F>,
     pub(super) evaluator: &'a Evaluator<'a>,
 }
 
 impl<F: FilterField> Compiler<'_, F> {
-    /// A condition written at `at`.
+    /// Compiles a condition written at `at`.
     pub(super) fn condition(&mut self, condition: &Expression, at: Span) -> Result<Predicate<F>> {
         if !condition.has_fields() {
             let value = self.evaluator.evaluate_at(condition, at)?;
@@ -420,7 +421,7 @@ impl<F: FilterField> Compiler<'_, F> {
                     Predicate::Compare { comparison, left, right }
                 }
             },
-            // The only operator before a condition is `not`.
+            // The only prefix operator of a condition is `not`.
             Expression::Unary { operand, .. } => Predicate::Not(Box::new(self.condition(&operand.node, operand.at)?)),
             Expression::Flag(name) => {
                 let flag = flag(name)?;
@@ -431,7 +432,7 @@ impl<F: FilterField> Compiler<'_, F> {
         })
     }
 
-    /// The links of `A or B or C …`, or of `A and B and C …`, which lean to the left.
+    /// Compiles the links of `A or B or C …`, or of `A and B and C …`, whose trees lean to the left.
     fn links(
         &mut self,
         joint: Op,
@@ -449,7 +450,7 @@ impl<F: FilterField> Compiler<'_, F> {
         links.into_iter().rev().map(|link| self.condition(&link.node, link.at)).collect()
     }
 
-    /// A text field, compared with a text that is the same for all.
+    /// Compiles the comparison of a text field with a text that is equal for all.
     fn text(&self, field: F, comparison: Op, with: &Spanned<Expression>) -> Result<Predicate<F>> {
         let text = match self.evaluator.evaluate(with)? {
             Value::Text(text) => text,
@@ -469,7 +470,7 @@ impl<F: FilterField> Compiler<'_, F> {
         })
     }
 
-    /// Refuses what no page of this machine has: it would never be equal.
+    /// Fails for a text that no page of this machine has, so that it would never be equal.
     fn refuse_unknown(&self, field: F, value: &str, at: Span) -> Result<()> {
         let Some(known) = self.fields.texts(field).filter(|known| !known.iter().any(|one| one == value)) else {
             return Ok(());
@@ -486,7 +487,7 @@ impl<F: FilterField> Compiler<'_, F> {
         }
     }
 
-    /// A number, and what it counts in.
+    /// Compiles a number, and returns it with its unit.
     fn number(&mut self, number: &Spanned<Expression>) -> Result<(Quantity<F>, Option<Space>)> {
         if !number.node.has_fields() {
             let operand = Operand::of(&self.evaluator.value_with_place(number)?)?;
@@ -512,7 +513,7 @@ impl<F: FilterField> Compiler<'_, F> {
         })
     }
 
-    /// Refuses `pages > counter`, as outside of filters.
+    /// Fails for `pages > counter`, as outside of filters.
     fn refuse_as_count(&self, side: &Spanned<Expression>, other: Option<Space>) -> Result<()> {
         if side.node.has_fields() {
             return Ok(());
@@ -535,7 +536,7 @@ fn field_of<F: FilterField>(written: &Expression, is_number: bool) -> Option<F> 
 }
 
 impl<F: Copy> Predicate<F> {
-    /// Whether it holds; `None` where a field has no value.
+    /// Returns whether the condition is true; `None` if a field has no value.
     pub(super) fn holds(&self, of: &dyn Answers<F>) -> Option<bool> {
         match self {
             Predicate::Any(links) => decide(links, of, true),
@@ -547,7 +548,7 @@ impl<F: Copy> Predicate<F> {
             Predicate::Compare { comparison, left, right } => {
                 let (least, most) = left.bounds(of)?;
                 let (right_least, right_most) = right.bounds(of)?;
-                // Numbers that are known exactly leave one order; others may leave all three.
+                // Exactly known numbers have one order; others may have all three.
                 let mut possible = [
                     (Ordering::Less, least < right_most),
                     (Ordering::Equal, least <= right_most && right_least <= most),
@@ -568,7 +569,7 @@ impl<F: Copy> Predicate<F> {
 }
 
 impl<F: Copy> Quantity<F> {
-    /// The number for one page or region; `None` where a field has none, and where the operators have no result.
+    /// Returns the number for one page or region; `None` if a field has none, or an operator has no result.
     fn number(&self, of: &dyn Answers<F>) -> Option<Integer> {
         match self {
             Quantity::Number(number) => Some(*number),
@@ -580,7 +581,7 @@ impl<F: Copy> Quantity<F> {
         }
     }
 
-    /// The least and the greatest that it can be for one page or region.
+    /// Returns the least and the greatest possible number for one page or region.
     fn bounds(&self, of: &dyn Answers<F>) -> Option<(Integer, Integer)> {
         match (self.number(of), self) {
             (Some(number), _) => Some((number, number)),
@@ -593,13 +594,13 @@ impl<F: Copy> Quantity<F> {
     }
 }
 
-/// The bytes of a text that was not written here. That of a name, such as `name(A)`, is printed.
+/// Returns the bytes of a text that is not a literal. Names, such as the result of `name(A)`, are escaped.
 fn printed_bytes(text: &str) -> Vec<u8> {
     let bytes = unescape(text);
     if escape(&bytes) == text { bytes } else { text.as_bytes().to_vec() }
 }
 
-/// `decisive` if any link is; otherwise `None` if any link is; otherwise the opposite.
+/// Returns `decisive` if any link has this result; otherwise `None` if any link has no result; otherwise the opposite.
 fn decide<F: Copy>(links: &[Predicate<F>], of: &dyn Answers<F>, decisive: bool) -> Option<bool> {
     let mut answer = Some(!decisive);
     for link in links {
@@ -624,7 +625,7 @@ fn is_so(comparison: Op, order: Ordering) -> bool {
     }
 }
 
-/// The flag of that name, or the bit that `bitNN` means.
+/// Returns the flag with this name, or the bit that `bitNN` means.
 fn flag(name: &Spanned<String>) -> Result<PageFlags> {
     PageFlags::from_flag_name(&name.node).ok_or_else(|| {
         let error = Error::new(name.at, format!("no page flag is called `{}`", name.node));

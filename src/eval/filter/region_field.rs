@@ -5,28 +5,28 @@ use crate::kernel::Name;
 use crate::kernel::words::Worded as _;
 use crate::lang::{FilterField as _, RegionField};
 
-/// What a field is for one region.
+/// The value of a field for one region.
 pub enum RegionValue {
-    /// There is no answer: it is neither true nor false.
+    /// The field has no value, so that a condition on it is neither true nor false.
     Unknown,
-    /// Yes or no.
+    /// A boolean value.
     Is(bool),
     /// A number.
     Number(u64),
-    /// An unknown number of bytes, of at most so many: no more are in memory or in swap than the region is long.
+    /// An unknown number of bytes, up to this: the memory and swap of a region are at most its length.
     AtMost(u64),
-    /// A text, which has several forms.
+    /// A text in several forms.
     Texts(Vec<Name>),
 }
 
-/// The amount of memory that a field is, if it is one: it has to be counted.
+/// Returns the amount of memory that is a field, if it is one and has to be counted.
 pub fn amount(field: RegionField) -> Option<RegionAmount> {
     // `shared` is a condition too.
     RegionAmount::from_word(field.name()).filter(|_| field.is_integer())
 }
 
-/// The value of a field. What is populated is unknown without `stats`, and where these rest on states that are
-/// uncertain or hidden.
+/// Returns the value of a field. The populated part of a region is unknown without `stats`, and if these depend on
+/// states that are uncertain or hidden.
 pub fn value(field: RegionField, viewed: &ViewedRegion, stats: Option<&RegionStats>) -> RegionValue {
     use RegionField as F;
     use RegionValue::{Is, Number, Texts, Unknown};

@@ -1,4 +1,4 @@
-//! Pages of which a field is unknown, and with it whether the filter holds.
+//! Pages of which a field is unknown, and with it the result of the filter.
 
 use super::{Answers, PageAnswers, Predicate, Quantity};
 use crate::inspect::{Answer, Gap};
@@ -6,7 +6,8 @@ use crate::kernel::{PageFact, PageField};
 use crate::report::Reason;
 
 impl PageAnswers<'_> {
-    /// Whether the value of a field is known. `None` if the page has no such fact, or the next read may show it.
+    /// Returns whether the value of a field is known. `None` if the page has no such fact, or the next read may show
+    /// it.
     pub(super) fn is_known(&self, field: PageField) -> Option<bool> {
         match self.answer(field) {
             Answer::None | Answer::NotAsked | Answer::Unknown(Gap::Changed) => None,
@@ -18,8 +19,8 @@ impl PageAnswers<'_> {
 }
 
 impl Predicate<PageField> {
-    /// The field, if the whole filter is `not FIELD` and the field is about huge pages: people take pages without a
-    /// frame for such pages.
+    /// Returns the field, if the whole filter is `not FIELD` with a field about huge pages: users expect pages without
+    /// a frame to match it.
     pub(super) fn of_no_huge_page(&self) -> Option<PageField> {
         let Predicate::Not(inner) = self else {
             return None;
@@ -32,7 +33,7 @@ impl Predicate<PageField> {
 }
 
 impl<F: Copy> Predicate<F> {
-    /// Whether it may have the answer `wanted`, if unknown fields may have any value.
+    /// Returns whether the result may be `wanted`, with any values of unknown fields.
     pub(super) fn may_be(&self, wanted: bool, of: &dyn Answers<F>) -> bool {
         match self {
             Predicate::Any(links) if wanted => links.iter().any(|link| link.may_be(true, of)),
@@ -44,8 +45,8 @@ impl<F: Copy> Predicate<F> {
         }
     }
 
-    /// Why the first unknown field is unknown. `None` if no field is unknown, and for a comparison with a field that
-    /// there is not.
+    /// Returns why the first unknown field is unknown. `None` if no field is unknown, and for a comparison with a field
+    /// that does not exist.
     pub(super) fn why_unknown(&self, of: &dyn Answers<F>) -> Option<Reason> {
         match self {
             Predicate::Any(links) | Predicate::All(links) => links.iter().find_map(|link| link.why_unknown(of)),
@@ -59,7 +60,7 @@ impl<F: Copy> Predicate<F> {
             Predicate::Compare { left, right, .. } => {
                 let mut unknown = left.unknown_fields(of);
                 unknown.extend(right.unknown_fields(of));
-                // A field that there is not has no reason.
+                // A field that does not exist has no reason.
                 unknown.into_iter().collect::<Option<Vec<Reason>>>()?.into_iter().next()
             }
         }
@@ -67,7 +68,7 @@ impl<F: Copy> Predicate<F> {
 }
 
 impl<F: Copy> Quantity<F> {
-    /// Why each field without a value is unknown; `None` for one that there is not.
+    /// Returns why each field without a value is unknown; `None` for one that does not exist.
     fn unknown_fields(&self, of: &dyn Answers<F>) -> Vec<Option<Reason>> {
         match self {
             Quantity::Number(_) => Vec::new(),

@@ -1,4 +1,4 @@
-//! The session's data, and its own messages.
+//! The data of a session, and its own messages.
 
 use super::interrupt::Interrupts;
 use super::outcome::{Assertions, LineOutcome};
@@ -22,84 +22,84 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::rc::Rc;
 
-/// How the session behaves, from the command line.
+/// The options of the session, from the command line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SessionOptions {
-    /// Whether there is a prompt, and so a pager.
+    /// Whether there is a prompt, and therefore a pager.
     pub is_interactive: bool,
     /// Whether greetings are left out.
     pub is_quiet: bool,
-    /// Whether command files carry on after an error.
+    /// Whether command files continue after an error.
     pub keep_going: bool,
-    /// What lines may do outside of the session.
+    /// The effects that lines may have outside of the session.
     pub permits: Permits,
     /// The standard input and output of shell commands.
     pub shell: ShellIo,
 }
 
 impl SessionOptions {
-    /// The proof that programs may be started and files written.
+    /// Returns the permit to start programs and write files.
     ///
     /// # Errors
-    /// The message of the option that refuses it.
+    /// Fails with the message of the option that refuses it.
     pub(super) fn shell_permit(&self) -> Result<ShellPermit, &'static str> {
         ShellPermit::of(self.permits)
     }
 }
 
-/// A session: the target, and how answers are shown.
+/// A session: the target, and the form of answers.
 pub struct Session {
     pub(super) state: DebugState,
     pub(super) options: SessionOptions,
-    /// What the terminal says about its background.
+    /// The background of the terminal, if it reports it.
     pub(super) background: Option<Background>,
     pub(super) interrupts: Rc<Interrupts>,
-    /// The command files being run, the outermost first.
+    /// The running command files, the outermost first.
     pub(super) files: Vec<RunningFile>,
     /// The lines that led to the running one: calls of user-defined commands and `source`, the outermost first.
     pub(super) callers: Vec<ErrorPlace>,
-    /// The destination of a user-defined command, if not the screen.
+    /// The destination of a user-defined command, if it is not the screen.
     pub(super) shared_destination: Option<SharedDestination>,
     /// The log, if it is on.
     pub(super) log: Option<OpenLog>,
     /// The progress line.
     pub(super) progress: Rc<RefCell<Progress>>,
-    /// Whether the last line already showed the displays.
+    /// Whether the displays were shown after the last line.
     pub(super) has_shown_displays: bool,
     /// The results of `assert`.
     pub assertions: Assertions,
-    /// How many `foreach` are running.
+    /// The number of running `foreach` loops.
     pub(super) foreach_depth: usize,
     /// Whether the running line was typed at the prompt.
     pub(super) is_line_typed: bool,
-    /// The form of a text answer to the running request, if it wants text.
+    /// The form of a text answer to the running request, if it requested text.
     pub(super) text_reply: Option<TextReply>,
-    /// Takes the answer in place of standard output and standard error, if there is one.
+    /// The memory for answers, in place of standard output and standard error.
     pub(super) reply: Option<Reply>,
     /// The last command typed, if an empty line repeats it.
     pub(super) repeatable: Option<Repeatable>,
-    /// The remarks about the kernel and rights that were shown on the screen.
+    /// The remarks about the kernel and rights that are on the screen.
     pub(super) remarks: RemarksMade,
-    /// Whether the last answer on the screen ends within a row.
+    /// Whether the last answer on the screen ends inside a row.
     pub(super) ends_in_row: bool,
 }
 
-/// A command file that is being run.
+/// A running command file.
 #[derive(Debug)]
 pub(super) struct RunningFile {
     pub(super) name: Name,
-    /// Device and inode, which identify the file under every name.
+    /// Device and inode, which identify the file under any name.
     pub(super) identity: Option<(u64, u64)>,
 }
 
 /// The form of a text answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct TextReply {
-    /// Columns of a line; `None` cuts nothing.
+    /// The number of columns; `None` for no limit.
     pub(super) width: Option<usize>,
-    /// Whether it is coloured.
+    /// Whether the text is coloured.
     pub(super) is_coloured: bool,
-    /// Whether errors and events of the target stay records, for a client that shows them in its own way.
+    /// Whether errors and events of the target remain records, for a client that displays them itself.
     pub(super) has_error_records: bool,
 }
 
@@ -111,10 +111,10 @@ pub(super) struct Repeatable {
 }
 
 impl Session {
-    /// A session without a target.
+    /// Makes a session without a target.
     ///
     /// # Errors
-    /// Ctrl-C cannot be listened to.
+    /// Fails if Ctrl-C cannot be handled.
     pub fn new(mut state: DebugState, options: SessionOptions) -> io::Result<Self> {
         let interrupts = Interrupts::listen()?;
         state.symbols = Symbols::with_budget(Budget::until(interrupts.flag()));
@@ -147,17 +147,17 @@ impl Session {
         })
     }
 
-    /// Whether there is a prompt.
+    /// Returns whether there is a prompt.
     pub fn is_interactive(&self) -> bool {
         self.options.is_interactive
     }
 
-    /// What lasts from line to line.
+    /// Returns the state that lasts from line to line.
     pub fn state(&self) -> &DebugState {
         &self.state
     }
 
-    /// What lasts from line to line, to be changed.
+    /// Returns the state that lasts from line to line, for changes.
     pub fn state_mut(&mut self) -> &mut DebugState {
         &mut self.state
     }
@@ -177,17 +177,17 @@ impl Session {
         }
     }
 
-    /// Ends the row of the prompt after Ctrl-D with the word that does the same, as gdb does.
+    /// Ends the row of the prompt after Ctrl-D with the word for the same effect, as in gdb.
     pub fn finish_prompt_row(&mut self, word: &str) {
         if io::stdout().is_terminal() && !self.is_json() {
             self.print(&EchoedText { text: format!("{word}\n") });
         }
     }
 
-    /// Reports, once, that the target has exited or runs another program. Called before each prompt; commands do it
+    /// Reports, once, that the target has exited or runs another program. Called before each prompt; commands report it
     /// themselves.
     pub fn report_target_change(&mut self) {
-        // If the check fails, the next command that needs the target reports why.
+        // If the check fails, the next command that needs the target reports the reason.
         let Ok(Some(change)) = self.state.notice() else {
             return;
         };
@@ -207,7 +207,8 @@ impl Session {
         });
     }
 
-    /// Prints a record that answers no command. The outcome is [`LineOutcome::Closed`] if nobody reads it.
+    /// Prints a record that answers no command. The outcome is [`LineOutcome::Closed`] if standard output has no
+    /// reader.
     pub fn print(&mut self, record: &dyn Record) -> LineOutcome {
         let screen = self.screen(None, None, false);
         let mut printer = self
@@ -222,7 +223,7 @@ impl Session {
         }
     }
 
-    /// Where what goes to the screen is written.
+    /// Returns the destination for the screen.
     pub(super) fn screen<'a>(
         &self,
         pager: Option<Pager<'a>>,
@@ -235,7 +236,7 @@ impl Session {
         }
     }
 
-    /// A printer for the records of one command.
+    /// Makes a printer for the records of one command.
     pub(super) fn printer<'a>(
         &self,
         renderer: Box<dyn Renderer>,
@@ -269,7 +270,7 @@ impl Session {
         self.print_error(report)
     }
 
-    /// Lets the lines that follow read how many assertions have failed, as `$_failed`.
+    /// Sets `$_failed` to the number of failed assertions, for the following lines.
     pub(super) fn count_failed_assertions(&mut self) {
         let failed = self.assertions.failures();
         self.state.variables.insert("_failed".to_owned(), Value::Integer(Integer::from(failed)));
@@ -279,8 +280,8 @@ impl Session {
         ErrorReport { callers: self.callers.iter().rev().cloned().collect(), ..report }
     }
 
-    /// The report with the command line of gdb that opens a core file, if the target is one: a core has no process that
-    /// gdb could attach to.
+    /// Adds to the report the command line of gdb that opens a core file, if the target is one: a core has no process
+    /// to which gdb could attach.
     fn of_core(&self, report: ErrorReport) -> ErrorReport {
         if !self.state.target().is_some_and(|target| target.process.is_core()) {
             return report;
@@ -289,7 +290,7 @@ impl Session {
         ErrorReport { message: of_core(report.message), hint: report.hint.map(of_core), ..report }
     }
 
-    /// Runs something for the line at `place`, which errors then name.
+    /// Calls `run` for the line at `place`, which errors then name.
     pub(super) fn called_from<T>(&mut self, place: Option<ErrorPlace>, run: impl FnOnce(&mut Session) -> T) -> T {
         let depth = self.callers.len();
         self.callers.extend(place);
@@ -298,19 +299,19 @@ impl Session {
         result
     }
 
-    /// Whether the running line was typed, and is not of a file.
+    /// Returns whether the running line was typed, and is not from a file.
     pub(super) fn is_at_the_prompt(&self) -> bool {
         self.is_line_typed && self.files.is_empty()
     }
 
-    /// Reports a failure that the report of assertions already has.
+    /// Prints a failure that the report of assertions already has.
     pub(super) fn print_error(&mut self, report: ErrorReport) -> LineOutcome {
         let code = report.code;
         let record = self.of_core(self.with_callers(report));
         if let Some(reply) = &self.reply {
             let mut renderer = self.renderer(true);
             let mut text = Vec::new();
-            // A Vec takes whatever is written to it.
+            // Writing to a Vec never fails.
             _ = renderer.record(&record, &mut text).and_then(|()| renderer.finish(&mut text));
             reply.add_error(&text);
             return LineOutcome::Failed(code);
@@ -328,13 +329,13 @@ impl Session {
         let mut renderer = self.error_renderer();
         let mut text = Vec::new();
         let rendered = renderer.record(&record, &mut text).and_then(|()| renderer.finish(&mut text));
-        // With standard error closed there is nowhere left to complain.
+        // With standard error closed there is no place to report it.
         let _ = rendered.and_then(|()| io::stderr().write_all(&text));
         LineOutcome::Failed(code)
     }
 }
 
-/// The init file, if there is one, or why it is not run. Never a file of the current directory.
+/// Returns the init file, if there is one, or why it is not run. It is never a file in the current directory.
 pub fn init_file() -> Option<Result<PathBuf, String>> {
     let path = settings_directory()?.join("init");
     match own_file::open(&path, Links::Followed) {
@@ -343,13 +344,13 @@ pub fn init_file() -> Option<Result<PathBuf, String>> {
     }
 }
 
-/// Where the init file is, and command files beside it.
+/// Returns the directory of the init file, which may have other command files.
 pub(super) fn settings_directory() -> Option<PathBuf> {
     folder("XDG_CONFIG_HOME", ".config")
 }
 
 impl Session {
-    /// The file of lines typed at the prompt. There is none with `--no-shell`.
+    /// Returns the file of lines typed at the prompt. There is none with `--no-shell`.
     pub fn history_file(&self) -> Option<PathBuf> {
         self.options.shell_permit().ok()?;
         Some(folder("XDG_STATE_HOME", ".local/state")?.join("history"))

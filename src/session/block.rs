@@ -1,4 +1,5 @@
-//! Runs the statements and blocks of command files and of the prompt. The rows of a command as values, for `foreach`.
+//! Runs the statements and blocks of command files and of the prompt. Makes values of the rows of a command, for
+//! `foreach`.
 
 use super::base::Session;
 use super::interrupt::Interrupts;
@@ -15,17 +16,17 @@ use crate::state::UserCommand;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// How deep user-defined commands may call one another.
+/// The deepest nesting of calls of user-defined commands.
 const DEEPEST_CALLS: usize = 100;
 
-/// The outcome of a statement or of a block, and where the run goes on.
+/// The outcome of a statement or of a block, and where the run continues.
 pub(super) struct StatementEnd {
     pub(super) outcome: LineOutcome,
-    /// Where to; with the next statement, if there is none and the outcome allows.
+    /// The jump, if there is one. Otherwise the next statement runs, if the outcome allows.
     jump: Option<Jump>,
 }
 
-/// A turn of `foreach`.
+/// An iteration of `foreach`.
 struct ForeachRow {
     /// The value of its variable.
     value: Value,
@@ -41,9 +42,9 @@ impl From<Value> for ForeachRow {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Jump {
-    /// Behind the loop.
+    /// To the end of the loop.
     Break,
-    /// To the next turn of the loop.
+    /// To the next iteration of the loop.
     Continue,
 }
 
@@ -62,7 +63,7 @@ impl From<Jump> for StatementEnd {
 }
 
 impl Session {
-    /// Runs the statements of a block, one after the other.
+    /// Runs the statements of a block.
     pub(super) fn run_block(&mut self, block: &Block, file: Option<&Name>) -> StatementEnd {
         let mut tally = LineTally::new(self.options.keep_going);
         for statement in &block.0 {
@@ -71,7 +72,7 @@ impl Session {
                 _ => self.run_statement(statement, file),
             };
             if tally.add(outcome).is_break() || jump.is_some() {
-                // With --keep-going a failure must not be lost when a jump ends the turn.
+                // With --keep-going a failure must not be lost if a jump ends the iteration.
                 let outcome = tally.outcome();
                 return StatementEnd { outcome, jump };
             }
@@ -150,14 +151,14 @@ impl Session {
         outcome.into()
     }
 
-    /// Whether a condition holds now.
+    /// Returns whether a condition is true now.
     fn truth(&mut self, condition: &Spanned<Expression>) -> Result<bool, eval::Error> {
         let truth = eval::truth(condition, &self.state);
         self.print_notes();
         truth
     }
 
-    /// Runs `body` as long as `next` says so. Ctrl-C is noticed in every turn.
+    /// Runs `body` while `next` returns true. Ctrl-C is checked in every iteration.
     fn run_loop(
         &mut self,
         file: Option<&Name>,
@@ -185,7 +186,7 @@ impl Session {
         }
     }
 
-    /// The values of `foreach`, from one sweep.
+    /// Returns the values of `foreach`, from one sweep.
     fn foreach_rows(&mut self, rows: &Rows, input: Input) -> Result<Vec<ForeachRow>, LineOutcome> {
         match rows {
             Rows::Values(values) => {
@@ -216,8 +217,8 @@ impl Session {
         }
     }
 
-    /// The stack pointer of each thread. One that runs all the time has none: it is left out, named, and counted in
-    /// `$_running`.
+    /// Returns the stack pointer of each thread. A thread that runs all the time has none: it is left out, named, and
+    /// counted in `$_running`.
     fn thread_rows(&mut self) -> Result<Vec<ForeachRow>, command::Error> {
         let target = self.state.target().ok_or_else(command::Error::no_target)?;
         let (mut rows, mut running) = (Vec::new(), Vec::new());
@@ -248,7 +249,7 @@ impl Session {
         }
     }
 
-    /// The user-defined command that a line begins with.
+    /// Returns the user-defined command with which a line begins.
     pub(super) fn user_command(&self, text: &str) -> Option<UserCommand> {
         if self.state.commands.is_empty() {
             return None;
@@ -257,7 +258,7 @@ impl Session {
         self.state.commands.get(word).cloned()
     }
 
-    /// A line with what the alias that it begins with stands for. None stands for itself: `alias` refuses that.
+    /// Replaces the alias at the beginning of a line. An alias never leads to itself, because `alias` refuses that.
     fn without_aliases(&self, line: &str) -> String {
         let mut line = line.to_owned();
         while let Some((word, at)) = first_word(&line)
@@ -282,7 +283,7 @@ impl Session {
             let message = format!("`{name}` is not run: commands call one another {DEEPEST_CALLS} levels deep");
             return self.fail(input.about_line(message));
         }
-        // Blanks in place of the name keep the places of errors right.
+        // Blanks in place of the name keep the places of errors.
         let blank = " ".repeat(word.end);
         let (arguments, output) = match LANGUAGE.parse_call(&format!("{blank}{rest}")) {
             Ok(call) => call,
@@ -305,7 +306,7 @@ impl Session {
         })
     }
 
-    /// Reports a line that only a block can hold.
+    /// Reports a line that is allowed only in a block.
     pub(super) fn fail_outside_a_block(&mut self, input: Input) -> LineOutcome {
         let (word, at) = first_word(input.text).unwrap_or_default();
         let (message, hint) = match word {
@@ -328,7 +329,7 @@ impl Session {
     }
 }
 
-/// Why a line may not run inside `foreach`: its rows belong to the process that is attached.
+/// Returns why a line may not run inside `foreach`: its rows are of the attached process.
 pub(super) fn fault_in_foreach(line: &ParsedLine) -> Option<SyntaxError> {
     let ParsedLine::Command { command, .. } = line else {
         return None;
@@ -344,18 +345,18 @@ pub(super) fn fault_in_foreach(line: &ParsedLine) -> Option<SyntaxError> {
     })
 }
 
-/// What to say of `1..3` as the only value of `foreach`: it is one range of addresses.
+/// Returns the hint for `1..3` as the only value of `foreach`, which is one range of addresses.
 fn numbers_as_range(value: &Spanned<lang::Range>) -> Option<String> {
     let lang::Range::Span { start: Spanned { node: Expression::Integer(start), .. }, end } = &value.node else {
         return None;
     };
-    // Nothing is mapped in the first page.
+    // The first page is never mapped.
     let is_count = matches!(end.node, Expression::Integer(end) if end < 0x1000);
     is_count
         .then(|| format!("`{}` is one range: for numbers, write `foreach $x in {start}, {}`", value.node, start + 1))
 }
 
-/// Keeps the range of each row, and the remarks.
+/// Collects the range of each row, and the remarks.
 pub(super) struct Collector<'a> {
     interrupts: &'a Interrupts,
     rows: Vec<Value>,
@@ -367,7 +368,7 @@ impl<'a> Collector<'a> {
         Collector { interrupts, rows: Vec::new(), notes: Vec::new() }
     }
 
-    /// The rows, and the remarks.
+    /// Returns the rows, and the remarks.
     pub(super) fn finish(self) -> (Vec<Value>, Vec<Note>) {
         (self.rows, self.notes)
     }
@@ -379,7 +380,7 @@ impl Sink for Collector<'_> {
             RowRange::Addresses(range) => Value::Range(Spans::one(range, Origin::Written)),
             RowRange::Frames(frames) => Value::Frames(frames),
         }));
-        // A loop shows no totals, and its `limit` was asked for.
+        // A loop needs no totals, and its `limit` was intended.
         let note = record.downcast_ref::<Note>();
         self.notes.extend(note.filter(|note| !note.message.ends_with(command::CUT)).cloned());
         self.check()

@@ -1,5 +1,5 @@
-//! Checks the blocks of a command file before its first line runs: the lines of a branch that is not taken, and of a
-//! `define` that is not called, would otherwise fail only on the day on which they run.
+//! Checks the blocks of a command file before its first line runs. The lines of a branch that is seldom executed, and
+//! of a `define` that is seldom called, would otherwise fail only when they run.
 
 use super::base::Session;
 use super::job::resolve_beside;
@@ -18,18 +18,18 @@ use std::rc::Rc;
 /// The most files that are read for the commands that they define.
 const MOST_FILES: usize = 100;
 
-/// The commands that a file may use, as far as they can be known before it runs.
+/// The commands that a file may use, as far as they are known before it runs.
 #[derive(Default)]
 struct Definitions {
     names: HashSet<String>,
     read: HashSet<PathBuf>,
-    /// The first file that is sourced and could not be read; it may define any command.
+    /// The first sourced file that could not be read, which may define any command.
     unread: Option<String>,
 }
 
 impl Session {
-    /// Reports the faults of lines in blocks: all of them with `--keep-going`, otherwise the first. Lines after those
-    /// of a pipe may define any command, so there an unknown command is no fault.
+    /// Reports the faults of lines in blocks: all with `--keep-going`, otherwise the first. In lines from a pipe an
+    /// unknown command is no fault, because later lines may define it.
     pub(super) fn check_blocks(&mut self, statements: &[&ScriptStatement], name: &Name, is_pipe: bool) -> LineOutcome {
         let mut faults = Vec::new();
         for statement in statements {
@@ -60,7 +60,7 @@ impl Session {
         outcome
     }
 
-    /// The user's commands that there are, and those that a file and the files that it sources define.
+    /// Returns the user's commands, and those that a file and the files that it sources define.
     fn definitions(&self, statements: &[&ScriptStatement], name: &Name) -> Definitions {
         let mut definitions = Definitions::default();
         for (word, command) in &self.state.commands {
@@ -93,7 +93,7 @@ impl Session {
         }
     }
 
-    /// Adds what `alias` defines, and the definitions of the file that `source` names.
+    /// Adds the command that `alias` defines, and those of the file that `source` names.
     fn add_line(&self, line: &str, file: Option<&Name>, definitions: &mut Definitions) {
         let first = first_word(line).map(|(word, _)| LANGUAGE.resolve_first(word));
         if !matches!(first, Some(Resolved::One("alias" | "source"))) {
@@ -129,7 +129,7 @@ impl Session {
         }
     }
 
-    /// The statements of a file; `None` if it cannot be read before it is run.
+    /// Returns the statements of a file; `None` if it cannot be read before it runs.
     fn statements_of(&self, path: &std::path::Path, name: &Name) -> Option<Vec<ScriptStatement>> {
         let mut builder = Builder::new(LANGUAGE);
         let mut statements = Vec::new();

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Whether SIGINT has come: as a flag, and as an event to wait for together with others.
+/// Whether SIGINT was received: as a flag, and as an event to wait for together with others.
 ///
-/// The flag needs no system call. The pipe wakes a wait, so that a signal between the test of the flag and the wait is
+/// The flag needs no system call. The pipe ends a wait, so that a signal between the test of the flag and the wait is
 /// not lost.
 #[derive(Debug)]
 pub struct Interrupts {
@@ -21,7 +21,7 @@ pub struct Interrupts {
     notify: Arc<File>,
 }
 
-/// Does what Ctrl-C does, from another thread.
+/// Has the effect of Ctrl-C, from another thread.
 #[derive(Clone, Debug)]
 pub struct InterruptHandle {
     flag: Arc<AtomicBool>,
@@ -29,28 +29,28 @@ pub struct InterruptHandle {
 }
 
 impl InterruptHandle {
-    /// As if SIGINT had come.
+    /// Has the effect of SIGINT.
     pub fn raise(&self) {
         self.flag.store(true, Ordering::Relaxed);
-        // A full pipe wakes as well.
+        // A full pipe ends the wait too.
         _ = (&*self.notify).write(&[0]);
     }
 }
 
-/// What ended a wait.
+/// The event that ended a wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Woken {
     /// The descriptor can be read, or has ended.
     Ready,
-    /// The time is over.
+    /// The time has elapsed.
     TimedOut,
 }
 
 impl Interrupts {
-    /// Starts to listen. From now on SIGINT no longer ends the program.
+    /// Installs the signal handler. From now on SIGINT no longer ends the program.
     ///
     /// # Errors
-    /// No pipe or no signal handler could be had.
+    /// Fails if there is no pipe or no signal handler.
     pub fn listen() -> io::Result<Self> {
         let flag = Arc::new(AtomicBool::new(false));
         signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&flag))?;
@@ -61,22 +61,22 @@ impl Interrupts {
         Ok(Interrupts { flag, wake: File::from(wake), notify: own })
     }
 
-    /// A handle that stops a command from another thread.
+    /// Returns a handle that stops a command from another thread.
     pub fn raiser(&self) -> InterruptHandle {
         InterruptHandle { flag: Arc::clone(&self.flag), notify: Arc::clone(&self.notify) }
     }
 
-    /// The flag itself, for code that has no sink.
+    /// Returns the flag, for code that has no sink.
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.flag)
     }
 
-    /// Whether Ctrl-C was typed since the last [`Interrupts::forget`].
+    /// Fails if Ctrl-C was typed since the last [`Interrupts::forget`].
     pub fn check(&self) -> Result<(), Stopped> {
         if self.flag.load(Ordering::Relaxed) { Err(Stopped::Interrupted) } else { Ok(()) }
     }
 
-    /// Forgets what was typed before: a new command starts.
+    /// Forgets earlier signals, because a new command begins.
     pub fn forget(&self) {
         self.flag.store(false, Ordering::Relaxed);
         let mut notes = [0; 64];
@@ -86,7 +86,7 @@ impl Interrupts {
     /// Waits until `source` can be read or has ended.
     ///
     /// # Errors
-    /// [`Stopped::Interrupted`] when Ctrl-C comes first.
+    /// Fails with [`Stopped::Interrupted`] if Ctrl-C comes first.
     pub fn wait_readable(&self, source: BorrowedFd<'_>) -> Result<(), Stopped> {
         self.wait(Some((source, PollFlags::IN)), None).map(|_| ())
     }
@@ -94,15 +94,16 @@ impl Interrupts {
     /// Waits at most `limit` until `source` can be read or has ended.
     ///
     /// # Errors
-    /// [`Stopped::Interrupted`] when Ctrl-C comes first.
+    /// Fails with [`Stopped::Interrupted`] if Ctrl-C comes first.
     pub fn wait_readable_for(&self, source: BorrowedFd<'_>, limit: Duration) -> Result<Woken, Stopped> {
         self.wait(Some((source, PollFlags::IN)), Some(limit))
     }
 
-    /// Waits for `duration`, or until nobody reads `output` any more.
+    /// Waits for `duration`, or until `output` has no reader any more.
     ///
     /// # Errors
-    /// [`Stopped::Interrupted`] when Ctrl-C comes first, [`Stopped::Closed`] when the other end of `output` is closed.
+    /// Fails with [`Stopped::Interrupted`] if Ctrl-C comes first, and with [`Stopped::Closed`] if the other end of
+    /// `output` is closed.
     pub fn wait_for(&self, duration: Duration, output: Option<BorrowedFd<'_>>) -> Result<(), Stopped> {
         // Even with no event requested, poll reports the error state of a pipe without a reader.
         match self.wait(output.map(|output| (output, PollFlags::empty())), Some(duration))? {

@@ -29,14 +29,14 @@ pub(super) struct Job<'a> {
     pub(super) input: Input<'a>,
     pub(super) command: &'a Spanned<Rc<dyn ParsedCommand>>,
     pub(super) output: &'a Output,
-    /// Where it continues, if it ran before.
+    /// The place at which it continues, if it ran before.
     pub(super) resume: Option<Resume>,
     /// Whether greetings are left out.
     pub(super) is_quiet: bool,
 }
 
 impl<'a> Job<'a> {
-    /// A command that prints to the screen.
+    /// Makes a job that prints to the screen.
     pub(super) fn new(input: Input<'a>, command: &'a Spanned<Rc<dyn ParsedCommand>>) -> Self {
         Job { input, command, output: &Output::Screen, resume: None, is_quiet: false }
     }
@@ -47,7 +47,7 @@ impl<'a> Job<'a> {
 }
 
 impl Session {
-    /// Runs a command. Returns where it stopped, if an empty line can continue there.
+    /// Runs a command. Returns the place where it stopped, if an empty line can continue there.
     pub(super) fn run_job(&mut self, job: &Job) -> (LineOutcome, Option<Resume>) {
         self.report_target_change();
         if let Some(why) = self.refuse_reach(job) {
@@ -78,7 +78,7 @@ impl Session {
             .with_log(self.log_writer().filter(|_| is_screen));
         let result = command::run(&*job.command.node, &mut self.state, &mut printer, job.resume);
         if let Err(command::Error::Stopped(Stopped::Interrupted)) = result {
-            // The engine may have noticed Ctrl-C before the sink: its answer is known here.
+            // The engine may notice Ctrl-C before the printer does.
             _ = printer.check();
         }
         let was_interrupted = printer.was_interrupted();
@@ -95,7 +95,7 @@ impl Session {
             _ => None,
         };
         let acted = self.act_on(job, result);
-        // Ctrl-C is the normal end of a watch. It interrupts any other command, and the file that the command is in.
+        // Ctrl-C is the normal end of a watch. It interrupts any other command, and the file of the command.
         let is_broken_off = was_interrupted && !nature.ends_by_interrupt;
         let outcome = match (closed, acted) {
             (LineOutcome::Done, LineOutcome::Done) if is_broken_off => LineOutcome::Interrupted,
@@ -106,7 +106,7 @@ impl Session {
         (outcome, resume)
     }
 
-    /// Why a command may not run for a client that may only look.
+    /// Returns why a command may not run for a client with read-only access.
     fn refuse_reach(&self, job: &Job) -> Option<eval::Error> {
         let is_permitted = match self.options.permits {
             Permits::All | Permits::NoShell => true,
@@ -116,7 +116,7 @@ impl Session {
         (!is_permitted).then(|| eval::Error::refused(job.command.at, message))
     }
 
-    /// Does what a finished command asks for, or reports why it failed.
+    /// Performs the request of a finished command, or reports why it failed.
     fn act_on(&mut self, job: &Job, result: Result<Flow, command::Error>) -> LineOutcome {
         match result {
             Ok(Flow::Done) if job.command::<Set>().is_some() => match self.apply_logging() {
@@ -172,7 +172,7 @@ impl Session {
         self.fail(report)
     }
 
-    /// Runs the command again if the user says yes. Refuses if nobody can be asked.
+    /// Runs the command again if the user confirms it. Fails if there is no user to confirm.
     fn run_if_confirmed(&mut self, job: &Job, question: &str) -> LineOutcome {
         let is_seen = *job.output == Output::Screen && self.shared_destination.is_none() && !self.is_json();
         let is_answered = self.options.is_interactive && self.is_at_the_prompt();
@@ -193,7 +193,7 @@ impl Session {
         }
     }
 
-    /// An assertion that does not hold is an error at its place.
+    /// Reports an assertion that is false as an error at its place.
     fn report_assertion(&mut self, job: &Job, mut report: AssertionReport) -> LineOutcome {
         let at = match job.command() {
             Some(Assert { condition, .. }) => condition.at,
@@ -237,7 +237,7 @@ impl Session {
             }
         };
         let outcome = self.shell_ended(input, ended.status);
-        // It also ends the command file.
+        // Ctrl-C also ends the command file.
         if ended.was_interrupted { LineOutcome::Interrupted } else { outcome }
     }
 
@@ -257,7 +257,7 @@ impl Session {
         let Some(remark) = shell::remark(status) else {
             return LineOutcome::Done;
         };
-        // The shell has said what it did not find.
+        // The shell has already reported the missing command.
         let is_missing = status.code() == Some(shell::NOT_FOUND);
         let operator = Some(input.text).filter(|_| is_missing).and_then(as_operator);
         if self.is_at_the_prompt() || !self.state.settings.shell_errors || shell::lost_its_reader(status) {
@@ -305,7 +305,7 @@ impl Session {
     /// Starts the shell command at the other end of a pipe.
     fn open_pipe(&self, command: &Spanned<String>) -> eval::Result<Destination<'static>> {
         let permit = self.options.shell_permit().map_err(|refused| eval::Error::refused(command.at, refused))?;
-        // In a command with a destination of its own, pipes write there too.
+        // In a command with a separate destination, pipes write to that.
         let output = match &self.shared_destination {
             Some(shared) => shared.descriptor().map(Some),
             None => Ok(None),
@@ -352,7 +352,7 @@ impl Session {
         }
     }
 
-    /// Closes the destination of a command, and reports what went wrong with it.
+    /// Closes the destination of a command, and reports its errors.
     fn close(
         &mut self,
         job: &Job,
@@ -370,7 +370,7 @@ impl Session {
                 Output::Screen | Output::Pipe(_) => ("the file", LineOutcome::Done),
             },
             Destination::Shared(_) => ("the output of the commands", LineOutcome::Done),
-            // No more fits in.
+            // The reply is full.
             Destination::Reply(_) => ("the reply", LineOutcome::Interrupted),
         };
         if let Destination::Screen { ends_in_row: Some(ends_in_row), .. } = destination {
@@ -392,10 +392,10 @@ impl Session {
         let Destination::Pipe { child, input: pipe, is_pager } = destination else {
             return LineOutcome::Done;
         };
-        // The reader sees the end of its input only when our side is closed. What it has not taken is lost if it was
-        // interrupted, and is written already if not.
+        // The reader sees the end of its input only after pmdb's side is closed. After an interrupt the rest is
+        // discarded; otherwise it is already written.
         drop(pipe.into_parts());
-        // A pager has the terminal.
+        // A pager uses the terminal.
         let descriptors = if is_pager { ShellIo::Terminal } else { self.options.shell };
         match shell::wait(child, descriptors, &self.interrupts, is_interrupted) {
             Ok(ended) if is_pager => {
@@ -415,7 +415,7 @@ impl Session {
     }
 }
 
-/// Where a path leads that a line of `file` names: from the directory of the file, if that is in one.
+/// Resolves a path in a line of `file`: relative to the directory of the file, if it is in one.
 pub(super) fn resolve_beside(file: Option<&Name>, path: PathBuf) -> PathBuf {
     let file = file.map(|name| Path::new(OsStr::from_bytes(name.as_bytes())));
     let is_pipe = |file: &Path| ["/dev/fd", "/dev/stdin", "/proc"].iter().any(|pipe| file.starts_with(pipe));
@@ -424,7 +424,7 @@ pub(super) fn resolve_beside(file: Option<&Name>, path: PathBuf) -> PathBuf {
         _ => path,
     }
 }
-/// The hint for `print 5 | 8`, where `|` was meant as an operator.
+/// Returns the hint for `print 5 | 8`, where `|` was meant as an operator.
 fn as_operator(line: &str) -> Option<String> {
     let (command, value) = line.trim().split_once(' ')?;
     let (_, right) = value.rsplit_once('|')?;

@@ -1,4 +1,4 @@
-//! The reader of command files: lines from anything that can be opened, hostile or endless as it may be.
+//! Reads the lines of command files from anything that can be opened, even if it is hostile or endless.
 
 use super::interrupt::Interrupts;
 use super::outcome::words;
@@ -8,19 +8,19 @@ use rustix::io::Errno;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-/// The longest line, in bytes, also of several that continue.
+/// The longest line in bytes, including continuation lines.
 pub const LONGEST_LINE: usize = 1 << 20;
 
 const CHUNK: usize = 16 << 10;
 
-/// Lines from a file, a pipe or a terminal, read as they come.
+/// Lines from a file, a pipe or a terminal, read as they arrive.
 #[derive(Debug)]
 pub struct LineReader {
     source: OwnedFd,
     buffer: Vec<u8>,
-    /// How much of the buffer has been returned.
+    /// The number of bytes in the buffer that were returned.
     returned_bytes: usize,
-    /// How much of the buffer is known to hold no line end.
+    /// The number of bytes in the buffer that contain no line end.
     searched_bytes: usize,
     number: usize,
     /// Whether the rest of a line that was too long is skipped.
@@ -28,39 +28,39 @@ pub struct LineReader {
     is_at_end: bool,
 }
 
-/// A line without its end, and its number from 1.
+/// A line without its line end, with its number.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NumberedLine {
-    /// From 1.
+    /// The number of the line, from 1 on.
     pub number: usize,
-    /// The text, or why it is no text.
+    /// The text, or why the line is not text.
     pub text: Result<String, BinaryLine>,
 }
 
-/// A line that is no text.
+/// A line that is not text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BinaryLine {
-    /// What is wrong with it.
+    /// The fault of the line.
     pub message: &'static str,
-    /// Its text, with bytes that are not UTF-8 replaced.
+    /// The text, with bytes that are not UTF-8 replaced.
     pub text: String,
-    /// Characters before the fault.
+    /// The number of characters before the fault.
     pub column: usize,
 }
 
 /// Why there is no next line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NoLine {
-    /// Ctrl-C.
+    /// Ctrl-C was typed.
     Stopped(Stopped),
     /// The file cannot be read.
     Failed(Errno),
 }
 
-/// Opens a command file. The call never blocks, not even at a named pipe that nobody writes to yet.
+/// Opens a command file. The call never blocks, not even for a named pipe without a writer.
 ///
 /// # Errors
-/// In words, without the path: `No such file or directory`, `is a folder`.
+/// Fails with a message without the path: `No such file or directory`, `is a folder`.
 pub fn open(path: &Path) -> Result<OwnedFd, String> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = rustix::fs::open(path, flags, Mode::empty()).map_err(words)?;
@@ -72,7 +72,7 @@ pub fn open(path: &Path) -> Result<OwnedFd, String> {
 }
 
 impl LineReader {
-    /// The lines of an open file.
+    /// Makes a reader of an open file.
     pub fn new(source: OwnedFd) -> Self {
         LineReader {
             source,
@@ -85,15 +85,15 @@ impl LineReader {
         }
     }
 
-    /// Whether the source is a regular file, which has an end.
+    /// Returns whether the source is a regular file, which has an end.
     pub fn are_of_a_file(&self) -> bool {
         rustix::fs::fstat(&self.source).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
     }
 
-    /// The next line, joined with its continuation lines; `None` at the end.
+    /// Returns the next line, joined with its continuation lines; `None` at the end.
     ///
     /// # Errors
-    /// Ctrl-C while waiting, or a failure to read.
+    /// Fails on Ctrl-C during the wait, and if a read fails.
     pub fn next(&mut self, interrupts: &Interrupts) -> Result<Option<NumberedLine>, NoLine> {
         let mut line = self.next_of_file(interrupts)?;
         while let Some(NumberedLine { text: Ok(text), .. }) = &mut line {
@@ -116,10 +116,10 @@ impl LineReader {
         Ok(line)
     }
 
-    /// The next line as it stands; `None` at the end.
+    /// Returns the next line without joining; `None` at the end.
     ///
     /// # Errors
-    /// As for [`LineReader::next`].
+    /// Fails as [`LineReader::next`].
     pub(super) fn next_of_file(&mut self, interrupts: &Interrupts) -> Result<Option<NumberedLine>, NoLine> {
         interrupts.check().map_err(NoLine::Stopped)?;
         loop {
@@ -154,10 +154,10 @@ impl LineReader {
         }
     }
 
-    /// Whether the first bytes that can be read contain a zero byte: then the file is binary.
+    /// Returns whether the first bytes contain a zero byte, so that the file is binary.
     ///
     /// # Errors
-    /// Ctrl-C while waiting, or a failure to read.
+    /// Fails on Ctrl-C during the wait, and if a read fails.
     pub fn are_binary(&mut self, interrupts: &Interrupts) -> Result<bool, NoLine> {
         if self.buffer.is_empty() && !self.is_at_end {
             self.fill(interrupts)?;
@@ -207,7 +207,7 @@ impl LineReader {
     }
 }
 
-/// Only the beginning of the line is shown.
+/// Makes the fault of a line that is too long, with only its beginning.
 fn too_long(line: &[u8]) -> BinaryLine {
     let text = String::from_utf8_lossy(line.get(..64).unwrap_or(line)).into_owned();
     BinaryLine { message: "the line is longer than 1 MiB", text, column: 0 }

@@ -1,18 +1,18 @@
 //! A debugging session: runs lines from the prompt, files, and programs.
 //!
-//! It alone decides where the records of a command go (screen and pager, pipe, file, JSON), and it alone listens to
-//! Ctrl-C.
+//! Only this module decides where the records of a command are printed (screen and pager, pipe, file, JSON), and only
+//! this module handles Ctrl-C.
 //!
-//! * `base`: the session's data, its own messages, and the paths of its own files
+//! * `base`: the data of a session, its own messages, and the paths of its files
 //! * `run`: parses and runs lines; `job`: runs one command
 //! * `block`: blocks, user-defined commands, and the values of `foreach`
 //! * `script`, `lines`: command files, and their reader
-//! * `serve`, `mcp`: the protocols of programs; `requests`: their queue; `reply`: an answer that is kept in memory
+//! * `serve`, `mcp`: the protocols for programs; `requests`: their queue; `reply`: an answer in memory
 //! * `check`: the faults in the blocks of a command file, before it runs
 //! * `outcome`: the outcome of a line, and of several; failures as records
-//! * `pasted`: what pasted text means in the process
+//! * `pasted`: the meaning of pasted text in the process
 //! * `view`: the renderer of a command's records
-//! * `printer`, `pager`, `shell`: where output goes, and its log
+//! * `printer`, `pager`, `shell`: the destinations of output, and the log
 //! * `interrupt`: Ctrl-C
 
 mod base;

@@ -1,5 +1,6 @@
-//! The outcome of a line, and of several: whether the next line still runs. Failures as records: what was tried, why it
-//! failed, where in the input, and the remedy. And the results of the assertions of a run, for its last line and for CI.
+//! The outcome of one or several lines, which decides whether the next line runs. Failures as records: the attempt, the
+//! cause, the place in the input, and the remedy. And the results of the assertions of a run, for its last line and for
+//! CI.
 
 use crate::command;
 use crate::kernel::Name;
@@ -13,17 +14,17 @@ use std::ops::ControlFlow;
 pub enum LineOutcome {
     /// No error.
     Done,
-    /// An error with this code was reported; a batch ends with its status.
+    /// An error with this code was reported. A batch ends with its status.
     Failed(ErrorCode),
-    /// Ctrl-C, or the pager was left: the rest of the same file does not run.
+    /// Ctrl-C was typed, or the user left the pager: the rest of the file does not run.
     Interrupted,
-    /// Leave, with this status.
+    /// The session ends with this status.
     Quit(u8),
-    /// Leave: nobody reads standard output any more.
+    /// The session ends because standard output has no reader any more.
     Closed,
 }
 
-/// The outcome so far of lines that belong together: those of a file, or those of the command line.
+/// The outcome of related lines so far: those of a file, or those of the command line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LineTally {
     keep_going: bool,
@@ -31,16 +32,16 @@ pub struct LineTally {
 }
 
 impl LineTally {
-    /// No line yet. A failure ends the run unless `keep_going` is set.
+    /// Begins a tally. A failure ends the run unless `keep_going` is set.
     pub fn new(keep_going: bool) -> Self {
         LineTally { keep_going, outcome: LineOutcome::Done }
     }
 
-    /// Adds the outcome of a line; `Break` if the next line does not run.
+    /// Adds the outcome of a line. `Break` means that the next line does not run.
     pub fn add(&mut self, outcome: LineOutcome) -> ControlFlow<()> {
         self.outcome = match (self.outcome, outcome) {
             (earlier, LineOutcome::Done) => earlier,
-            // The first failure decides the status; a later `quit` with status 0 does not hide it.
+            // The first failure decides the status, and a later `quit` with status 0 does not hide it.
             (LineOutcome::Failed(code), LineOutcome::Failed(_)) => LineOutcome::Failed(code),
             (LineOutcome::Failed(code), LineOutcome::Quit(0) | LineOutcome::Closed) => LineOutcome::Quit(code.status()),
             (_, later) => later,
@@ -52,7 +53,7 @@ impl LineTally {
         }
     }
 
-    /// The outcome of all lines.
+    /// Returns the outcome of all lines.
     pub fn outcome(&self) -> LineOutcome {
         self.outcome
     }
@@ -60,22 +61,22 @@ impl LineTally {
 
 pub(super) use crate::access::words;
 
-/// A line of input, and where it comes from.
+/// A line of input, with its origin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Input<'a> {
-    /// The line.
+    /// The text of the line.
     pub text: &'a str,
-    /// The command file, and the number of the line in it, from 1; `None` at the prompt and for `-ex`.
+    /// The command file, and the number of the line in it, from 1 on; `None` at the prompt and for `-ex`.
     pub file: Option<(&'a Name, usize)>,
 }
 
 impl<'a> Input<'a> {
-    /// A line of the prompt, or of `-ex`.
+    /// Makes an input from a line of the prompt, or of `-ex`.
     pub fn typed_line(text: &'a str) -> Self {
         Input { text, file: None }
     }
 
-    /// The place of the part `at` of the line; of the whole line without `at`.
+    /// Returns the place of the part `at` of the line; of the whole line without `at`.
     pub fn place(&self, at: Option<Span>) -> ErrorPlace {
         let characters = |start: usize, end: usize| {
             self.text.char_indices().filter(|(offset, _)| (start..end).contains(offset)).count()
@@ -89,24 +90,24 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// The part `at` of the line.
+    /// Returns the part `at` of the line.
     pub fn typed(&self, at: Span) -> &'a str {
         self.text.get(at.start..at.end).unwrap_or(self.text).trim()
     }
 
-    /// A report about the line as a whole.
+    /// Makes a report about the whole line.
     pub fn about_line(&self, message: impl Into<String>) -> ErrorReport {
         let text = self.text;
         let start = text.len() - text.trim_start().len();
         let whole = Span::new(start, start + text.trim().len());
         ErrorReport {
-            // At the prompt the line is just above.
+            // At the prompt the line is directly above.
             place: self.file.map(|_| self.place(Some(whole))),
             ..ErrorReport::of(message)
         }
     }
 
-    /// A line that is not in the language.
+    /// Makes the report of a line that is not in the language.
     pub fn syntax(&self, error: SyntaxError) -> ErrorReport {
         ErrorReport {
             message: error.message,
@@ -118,7 +119,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// The report of a failed command; `None` if the command was only stopped.
+    /// Makes the report of a failed command; `None` if the command was only stopped.
     pub fn command(&self, error: command::Error) -> Option<ErrorReport> {
         let (code, hint) = (error.code(), error.remedy().map(str::to_owned));
         let report = match error {
@@ -137,19 +138,19 @@ impl<'a> Input<'a> {
     }
 }
 
-/// The assertions of a run: counts, and each single one if a report is wanted.
+/// The assertions of a run: their numbers, and each assertion if a report is wanted.
 #[derive(Debug, Default)]
 pub struct Assertions {
     counts: AssertionsSummary,
     cases: Option<Vec<Case>>,
-    /// Lines that failed and are no assertions, of those that are kept.
+    /// The number of kept lines that failed and are not assertions.
     broken: usize,
 }
 
 #[derive(Debug)]
 struct Case {
     place: Option<ErrorPlace>,
-    /// The lines that led to it, the innermost first.
+    /// The lines that led to the assertion, the innermost first.
     callers: Vec<ErrorPlace>,
     expression: String,
     result: Verdict,
@@ -159,25 +160,25 @@ struct Case {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
     Held,
-    /// The condition is false, and why.
+    /// The condition is false, for this reason.
     Failed(String),
-    /// The condition has no value, and why.
+    /// The condition has no value, for this reason.
     Unknown(String),
 }
 
 impl Assertions {
-    /// With every assertion kept for a report.
+    /// Makes a collection that keeps every assertion for a report.
     pub fn for_report() -> Self {
         Assertions { cases: Some(Vec::new()), ..Assertions::default() }
     }
 
-    /// How many held and how many failed; `None` without assertions.
+    /// Returns how many were true and how many failed; `None` without assertions.
     pub fn counts(&self) -> Option<AssertionsSummary> {
         let counts = self.counts;
         (counts != AssertionsSummary::default()).then_some(counts)
     }
 
-    /// How many failed or could not be evaluated.
+    /// Returns how many failed or could not be evaluated.
     pub(super) fn failures(&self) -> u64 {
         self.counts.failed + self.counts.unknown
     }
@@ -194,15 +195,15 @@ impl Assertions {
         }
     }
 
-    /// Adds a line that failed before it could be run as an assertion, or that is none: a report without it would be
-    /// green.
+    /// Adds a line that failed before it could run as an assertion, or that is not one: a report without it would show
+    /// success.
     pub(super) fn add_broken(&mut self, report: &ErrorReport) {
         let text = report.place.as_ref().map(|place| place.text.trim());
         let text = text.filter(|text| !text.is_empty()).unwrap_or("pmdb");
         let condition =
             text.strip_prefix("assert").filter(|rest| rest.trim_start().len() < rest.len() || rest.is_empty());
         let is_assertion = condition.is_some();
-        // As where it can be evaluated: without the message.
+        // Without the message, as for assertions that can be evaluated.
         let condition = condition.map(|rest| match rest.rsplit_once(", \"") {
             Some((before, message)) if message.ends_with('"') => before.trim(),
             _ => rest.trim(),
@@ -220,7 +221,7 @@ impl Assertions {
         });
     }
 
-    /// The report, as JUnit has it.
+    /// Returns the report in the format of JUnit.
     pub fn junit(&self) -> String {
         let AssertionsSummary { held, failed, unknown } = self.counts;
         let errors = unknown + self.broken as u64;
@@ -236,7 +237,7 @@ impl Assertions {
                 Some(line) => format!(" file=\"{}\" line=\"{line}\"", escaped(&file)),
                 None => String::new(),
             };
-            // A String takes whatever is written to it.
+            // Writing to a String never fails.
             let _ = write!(
                 xml,
                 "  <testcase classname=\"{}\" name=\"{}\"{place}",
@@ -264,7 +265,7 @@ impl Assertions {
     }
 }
 
-/// The error message of a failed assertion: its own message, and the values that decided.
+/// Returns the error message of a failed assertion: its message, and the values that decided it.
 pub(super) fn failure(assertion: &AssertionReport) -> String {
     let message = assertion.message.as_deref();
     let message = message.unwrap_or("the assertion fails");
@@ -281,7 +282,7 @@ pub(super) fn failure(assertion: &AssertionReport) -> String {
     }
 }
 
-/// Text in an attribute of XML, which has no way to write most control characters.
+/// Escapes text for an attribute of XML, which cannot represent most control characters.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for character in text.chars() {
@@ -292,7 +293,7 @@ fn escaped(text: &str) -> String {
             '"' => escaped.push_str("&quot;"),
             '\n' | '\t' => escaped.push(' '),
             control if control.is_control() => escaped.extend(control.escape_default()),
-            // Not characters of XML.
+            // These are not characters of XML.
             '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
             plain => escaped.push(plain),
         }

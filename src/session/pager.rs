@@ -1,5 +1,5 @@
-//! The pager: as in gdb, long output stops at each screen and asks. Or it is held back while it fits the screen, and
-//! otherwise the pager of the user shows all of it.
+//! The pager. As in gdb, long output stops at each screen with a question. Or output is held back while it fits the
+//! screen, and the user's pager shows longer output.
 
 use super::interrupt::Interrupts;
 use super::shell::{self, ShellIo, ShellPermit};
@@ -13,10 +13,10 @@ use unicode_width::UnicodeWidthChar;
 
 const QUESTION: &str = "--Type <RET> for more, q to quit, c to continue without paging--";
 
-/// The remark for a line that is no answer.
+/// The remark for a line that is not an answer.
 const NOT_RUN: &str = "This was not run: type q first, then the command at the prompt.";
 
-/// Counts rows, and asks when the screen is full.
+/// Counts rows, and stops with a question when the screen is full.
 #[derive(Debug)]
 pub struct Pager<'a> {
     interrupts: &'a Interrupts,
@@ -34,15 +34,15 @@ enum PagerKey {
 }
 
 impl<'a> Pager<'a> {
-    /// A pager for a screen of so many rows and columns; `None` if the screen has no room for a row and the question.
+    /// Makes a pager for a screen of this size; `None` if the screen has no room for a row and the question.
     pub fn new(interrupts: &'a Interrupts, height: usize, width: usize) -> Option<Self> {
         (height >= 2).then(|| Pager { interrupts, height, width: width.max(1), rows: 0, is_paging: true })
     }
 
-    /// Writes text, asking at each full screen.
+    /// Writes text, and stops with a question at each full screen.
     ///
     /// # Errors
-    /// `BrokenPipe` when the reader leaves, `Interrupted` at Ctrl-C, and those of `output`.
+    /// Fails with `BrokenPipe` if the reader leaves, with `Interrupted` on Ctrl-C, and with the errors of `output`.
     pub fn write(&mut self, text: &[u8], output: &mut dyn Write) -> io::Result<()> {
         for line in text.split_inclusive(|&byte| byte == b'\n') {
             if self.is_paging {
@@ -75,10 +75,10 @@ impl<'a> Pager<'a> {
     }
 }
 
-/// Asks a yes-or-no question; the end of the input means no.
+/// Asks a yes-or-no question. The end of the input means no.
 ///
 /// # Errors
-/// `Interrupted` at Ctrl-C, and those of the terminal.
+/// Fails with `Interrupted` on Ctrl-C, and with the errors of the terminal.
 pub fn ask_yes_or_no(question: &str, interrupts: &Interrupts) -> io::Result<bool> {
     loop {
         let mut output = io::stdout();
@@ -92,10 +92,10 @@ pub fn ask_yes_or_no(question: &str, interrupts: &Interrupts) -> io::Result<bool
     }
 }
 
-/// Stops a command file after an answer. Returns whether it goes on.
+/// Stops a command file after an answer. Returns whether it continues.
 ///
 /// # Errors
-/// `Interrupted` at Ctrl-C, and those of the terminal.
+/// Fails with `Interrupted` on Ctrl-C, and with the errors of the terminal.
 pub fn wait_for_enter(interrupts: &Interrupts) -> io::Result<bool> {
     let mut output = io::stdout();
     loop {
@@ -109,12 +109,12 @@ pub fn wait_for_enter(interrupts: &Interrupts) -> io::Result<bool> {
     }
 }
 
-/// Whether an answer is this letter.
+/// Returns whether an answer is this letter.
 fn is_letter(line: &[u8], letter: u8) -> bool {
     line.trim_ascii().eq_ignore_ascii_case(&[letter])
 }
 
-/// The answer; `None` for anything else, such as a command.
+/// Reads the answer; `None` for anything else, such as a command.
 fn read_answer(input: BorrowedFd<'_>, interrupts: &Interrupts) -> io::Result<Option<PagerKey>> {
     let Some(line) = read_line(input, interrupts)? else {
         return Ok(Some(PagerKey::Leave));
@@ -127,8 +127,8 @@ fn read_answer(input: BorrowedFd<'_>, interrupts: &Interrupts) -> io::Result<Opt
     })
 }
 
-/// Reads a line byte by byte, as gdb does: the rest of the input is for the prompt. Returns the line,
-/// without what is too long for an answer; `None` at the end of the input.
+/// Reads a line byte by byte, as gdb does, because the rest of the input is for the prompt. Returns the line, truncated
+/// to the length of an answer; `None` at the end of the input.
 fn read_line(input: BorrowedFd<'_>, interrupts: &Interrupts) -> io::Result<Option<Vec<u8>>> {
     const LONGEST: usize = 80;
     let mut line = Vec::new();
@@ -148,17 +148,17 @@ fn read_line(input: BorrowedFd<'_>, interrupts: &Interrupts) -> io::Result<Optio
     }
 }
 
-/// The question, cut to one row. The last column stays free, where a terminal would wrap.
+/// Returns the question, cut to one row. The last column remains empty, because a terminal would wrap there.
 fn question(width: usize) -> Cow<'static, str> {
     cut(QUESTION, width.saturating_sub(1))
 }
 
-/// How many rows of the screen a line takes.
+/// Returns how many rows of the screen a line needs.
 pub(super) fn rows(line: &[u8], width: usize) -> usize {
     columns(&String::from_utf8_lossy(line)).div_ceil(width).max(1)
 }
 
-/// How many columns text takes, colours not counted.
+/// Returns how many columns text needs, without colours.
 fn columns(text: &str) -> usize {
     let mut columns = 0;
     let mut chars = text.chars();
@@ -166,7 +166,7 @@ fn columns(text: &str) -> usize {
         match c {
             // A colour: ESC [ digits and semicolons m
             '\x1b' => _ = chars.by_ref().find(|c| c.is_ascii_alphabetic()),
-            // To the next eighth column, as terminals do.
+            // A tab extends to the next eighth column.
             '\t' => columns += 8 - columns % 8,
             c => columns += c.width().unwrap_or(0),
         }
@@ -177,7 +177,7 @@ fn columns(text: &str) -> usize {
 /// The options of less, unless LESS is set: show colours, and leave the text on the screen at the end.
 const LESS: &str = "RX";
 
-/// The first rows of an output, and the pager that shows the output if it does not fit the screen.
+/// The first rows of an output, with the pager that shows the output if it does not fit the screen.
 #[derive(Debug)]
 pub struct FirstRows {
     program: String,
@@ -189,12 +189,12 @@ pub struct FirstRows {
 }
 
 impl FirstRows {
-    /// Nothing is held yet. `program` is a line for the shell; `height` and `width` are those of the screen.
+    /// Makes an empty buffer. `program` is a line for the shell; `height` and `width` are those of the screen.
     pub fn new(program: String, permit: ShellPermit, height: usize, width: usize) -> Self {
         FirstRows { program, permit, height, width: width.max(1), rows: 0, text: Vec::new() }
     }
 
-    /// Holds more. Returns whether it still fits the screen, with a row for the prompt.
+    /// Adds text. Returns whether it still fits the screen, with a row for the prompt.
     pub fn hold(&mut self, text: &[u8]) -> bool {
         let lines = text.split_inclusive(|&byte| byte == b'\n');
         self.rows += lines.map(|line| rows(line, self.width)).sum::<usize>();
@@ -202,15 +202,15 @@ impl FirstRows {
         self.rows < self.height
     }
 
-    /// The held text.
+    /// Returns the held text.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// Starts the program; it has read nothing yet.
+    /// Starts the pager, which has read nothing yet.
     ///
     /// # Errors
-    /// The shell cannot be started.
+    /// Fails if the shell cannot be started.
     pub fn start(&self) -> io::Result<Child> {
         let text = format!(": ${{LESS={LESS}}}; export LESS; {}", self.program);
         shell::reader(&text, ShellIo::Terminal, None, self.permit)

@@ -1,4 +1,4 @@
-//! What pasted text means in the process at hand: a hint offers an address only if it is mapped.
+//! The meaning of pasted text in the attached process: a hint offers an address only if it is mapped.
 
 use super::base::Session;
 use super::outcome::Input;
@@ -11,7 +11,7 @@ use crate::process::Target;
 use crate::report::ErrorReport;
 
 impl Session {
-    /// The report of a line that does not parse.
+    /// Makes the report of a line that does not parse.
     pub(super) fn syntax(&self, input: &Input<'_>, mut error: SyntaxError) -> ErrorReport {
         if let Some(pasted) = error.pasted.take() {
             error.hint = Some(self.hint_of(&pasted));
@@ -19,13 +19,13 @@ impl Session {
         input.syntax(error)
     }
 
-    /// What to say of a typed line that parses, and was meant otherwise: for gdb, or as its output.
+    /// Returns a hint for a typed line that parses but has another meaning: it is for gdb, or is its output.
     pub(super) fn meant_otherwise(&self, line: &str) -> Option<String> {
         let comment = |pasted| format!("a line that begins with # is a comment; {}", self.hint_of(&pasted));
         hint::meant_for_gdb(LANGUAGE, line).or_else(|| hint::comment(line).map(comment))
     }
 
-    /// Refuses a pasted row that parses as an address where nothing is mapped: it may be one in the file of the row.
+    /// Fails for a pasted row that parses as an unmapped address, which may be an address in the file of the row.
     pub(super) fn refuse_row(&self, input: &Input<'_>) -> Option<ErrorReport> {
         let pasted = hint::also_in_row(LANGUAGE, input.text)?;
         let Some(first @ Candidate::Address(address)) = pasted.candidates.first() else {
@@ -44,7 +44,7 @@ impl Session {
         hint::choose(pasted, self.state.target().map(|_| with_target))
     }
 
-    /// How a number is typed that can mean something in the process.
+    /// Returns how to type a number, if it has a meaning in the process.
     fn means(&self, candidate: &Candidate) -> Option<String> {
         let target = self.state.target()?;
         let is_mapped =
@@ -71,7 +71,7 @@ impl Session {
         has_meaning.then(|| candidate.to_string())
     }
 
-    /// Where an address in a file is, if the process maps a file of that name.
+    /// Returns the address in the process of an address in a file, if the process maps a file with this name.
     fn address_in_file(&self, module: &str, address: u64) -> Option<u64> {
         let at = Span::default();
         let module = Spanned::new(WrittenName(module.to_owned()), at);
@@ -83,7 +83,7 @@ impl Session {
     }
 }
 
-/// The name of the file that the process runs.
+/// Returns the name of the executable.
 fn program(target: &Target) -> Option<String> {
     let path = target.process.status().ok()?.executable?;
     Some(path.file_name().to_string())

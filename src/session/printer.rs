@@ -1,5 +1,5 @@
-//! Renders records and writes them to the screen, a shell command or a file, and tells the command when to stop. The
-//! progress line of a long command.
+//! Renders records, writes them to the screen, a shell command or a file, and reports to the command when to stop.
+//! Shows the progress line of a long command.
 
 use super::interrupt::Interrupts;
 use super::outcome::words;
@@ -23,7 +23,7 @@ use std::process::{Child, ChildStdin};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Takes the records of one command.
+/// Prints the records of one command.
 pub struct Printer<'a> {
     renderer: Box<dyn Renderer>,
     destination: Destination<'a>,
@@ -38,31 +38,31 @@ pub struct Printer<'a> {
     ignores_interrupts: bool,
     /// The log of the command.
     log: Option<LogWriter>,
-    /// Whether the destination may get bytes that are no records.
+    /// Whether the destination may receive bytes that are not records.
     takes_bytes: bool,
-    /// Whether the command writes to the destination itself, so that records go to standard error.
+    /// Whether the command writes to the destination itself, so that records are printed to standard error.
     is_taken: bool,
     /// Whether another program reads the output.
     has_reader: bool,
-    /// Whether there was a record.
+    /// Whether a record was printed.
     has_emitted: bool,
-    /// The time of the last record, if the renderer may hold some of its text.
+    /// The time of the last record, if the renderer may hold a part of its text.
     held_since: Option<Instant>,
 }
 
-/// How the output of a command ended.
+/// The end of a command's output.
 #[derive(Debug)]
 pub enum OutputEnd {
-    /// All of it is out.
+    /// All output was written.
     Whole,
-    /// Nobody wanted the rest.
+    /// The reader did not want the rest.
     Closed,
     /// The output could not be written.
     Failed(io::Error),
 }
 
 impl<'a> Printer<'a> {
-    /// Prints through `renderer` to `destination`.
+    /// Makes a printer that prints through `renderer` to `destination`.
     pub fn new(
         renderer: Box<dyn Renderer>,
         destination: Destination<'a>,
@@ -89,22 +89,22 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Writes to the log too, if there is one.
+    /// Adds the log, if there is one.
     pub fn with_log(self, log: Option<LogWriter>) -> Self {
         Printer { log, ..self }
     }
 
-    /// Lets the command write bytes that are no records.
+    /// Sets whether the command may write bytes that are not records.
     pub fn taking_bytes(self, takes_bytes: bool) -> Self {
         Printer { takes_bytes, ..self }
     }
 
-    /// Why the log can no longer be written.
+    /// Returns why the log can no longer be written.
     pub fn log_failure(&mut self) -> Option<io::Error> {
         self.log.as_mut()?.failure.take()
     }
 
-    /// Leaves greetings out.
+    /// Sets whether greetings are left out.
     pub fn without_greetings(self, is_quiet: bool) -> Self {
         Printer { is_quiet, ..self }
     }
@@ -114,7 +114,7 @@ impl<'a> Printer<'a> {
         Printer { ignores_interrupts: true, ..self }
     }
 
-    /// Whether Ctrl-C has stopped the command.
+    /// Returns whether Ctrl-C has stopped the command.
     pub fn was_interrupted(&self) -> bool {
         self.is_interrupted
     }
@@ -142,7 +142,7 @@ impl<'a> Printer<'a> {
         if self.is_taken { io::stderr().write_all(&self.text) } else { self.destination.write(&self.text) }
     }
 
-    /// Writes what the renderer holds, before a silence.
+    /// Writes the text that the renderer holds, before a pause.
     fn write_held(&mut self) -> Result<(), Stopped> {
         if self.held_since.take().is_none() {
             return Ok(());
@@ -161,7 +161,7 @@ impl<'a> Printer<'a> {
         })
     }
 
-    /// Tells the command to stop, once for each Ctrl-C, so that it can still print its totals.
+    /// Reports to the command that it must stop, once for each Ctrl-C, so that it can still print its totals.
     fn interrupt(&mut self) -> Stopped {
         self.is_interrupted = true;
         self.progress.borrow_mut().clear();
@@ -184,7 +184,7 @@ impl Sink for Printer<'_> {
         if self.is_quiet && record.is_greeting() {
             return Ok(());
         }
-        // A watch must not stop at a full screen.
+        // The output of a watch must not stop at a full screen.
         if record.begins_stream() {
             let written = self.destination.stop_paging();
             self.after(written)?;
@@ -242,7 +242,7 @@ impl Sink for Printer<'_> {
         }
         let flushed = self.destination.flush();
         self.after(flushed)?;
-        // Rows that a reader has may be on the terminal at any time.
+        // A reader may print its rows on the terminal at any time.
         let is_silent = !self.has_reader || !self.has_emitted;
         if is_silent && self.destination.leaves_the_terminal_alone() {
             self.progress.borrow_mut().show(done, total, what);
@@ -278,15 +278,15 @@ impl Sink for Printer<'_> {
     }
 }
 
-/// A command that ends sooner shows no progress line.
+/// The duration after which a command shows a progress line.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// How often the line may change in a second.
+/// The most updates of the line in a second.
 const REDRAWS: u8 = 8;
-/// What stands in it.
+/// The template of the line.
 const LINE: &str = "[{bar:30}] {percent:>3} %  {human_pos} of {human_len} {msg}";
 
-/// The line, once there is one.
+/// The progress line, if it is shown.
 #[derive(Debug)]
 pub struct Progress {
     /// The time of the last output.
@@ -296,17 +296,17 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Without a line so far. It stays so if `is_wanted` is false or standard error is no terminal.
+    /// Makes a hidden line. It remains hidden if `is_wanted` is false or standard error is no terminal.
     pub fn new(is_wanted: bool) -> Self {
         Progress { silent_since: Instant::now(), bar: None, is_wanted: is_wanted && io::stderr().is_terminal() }
     }
 
-    /// Whether there was no output for long enough.
+    /// Returns whether there was no output for long enough.
     pub fn is_due(&self) -> bool {
         self.is_wanted && (self.bar.is_some() || self.silent_since.elapsed() >= PATIENCE)
     }
 
-    /// Shows that `done` of `total` are done, once that is due.
+    /// Shows the progress, if that is due.
     pub fn show(&mut self, done: u64, total: u64, what: &'static str) {
         if !self.is_due() {
             return;
@@ -317,7 +317,7 @@ impl Progress {
             let style = ProgressStyle::with_template(LINE).map(|style| style.progress_chars("#>-"));
             bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         });
-        // Each of these draws the line anew, up to the limit.
+        // Each of these calls redraws the line, up to the limit.
         if bar.length() != Some(total) {
             bar.set_length(total);
             bar.set_message(what);
@@ -336,7 +336,7 @@ impl Progress {
     }
 }
 
-/// Whether the terminal takes whole lines, as no program that draws on it has it.
+/// Returns whether the terminal is in line mode, which programs that draw on it switch off.
 fn is_in_line_mode() -> bool {
     tcgetattr(io::stderr()).is_ok_and(|modes| modes.local_modes.contains(LocalModes::ICANON))
 }
@@ -344,37 +344,37 @@ fn is_in_line_mode() -> bool {
 /// The size of the buffer: the capacity of a pipe.
 const BUFFER: usize = 64 << 10;
 
-/// How long a reader may take for the last of an output that was interrupted.
+/// How long a reader may need for the rest of an interrupted output.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// An open destination.
 #[derive(Debug)]
 pub enum Destination<'a> {
-    /// Standard output, a screen at a time if there is a pager.
+    /// Standard output, one screen at a time if there is a pager.
     Screen {
         /// Standard output.
         output: BufWriter<Stdout>,
-        /// Counts rows and asks.
+        /// The pager that counts rows and stops.
         pager: Option<Pager<'a>>,
         /// Rows held back for the user's pager, if there is one.
         held_rows: Option<FirstRows>,
-        /// Whether each record is shown at once: on a terminal.
+        /// Whether each record is shown at once, as on a terminal.
         is_live: bool,
-        /// Whether the text so far ends within a row; `None` if there is none.
+        /// Whether the text so far ends inside a row; `None` if there is none.
         ends_in_row: Option<bool>,
     },
     /// The standard input of a shell command.
     Pipe {
-        /// The shell.
+        /// The process of the shell.
         child: Child,
-        /// Its input.
+        /// The standard input of the shell.
         input: BufWriter<Outlet<ChildStdin>>,
-        /// Whether it is the user's pager.
+        /// Whether the command is the user's pager.
         is_pager: bool,
     },
     /// A file.
     File(BufWriter<Outlet<File>>),
-    /// One of these that several commands share.
+    /// A destination that several commands share.
     Shared(SharedDestination),
     /// Memory, up to a limit.
     Reply(Reply),
@@ -385,20 +385,20 @@ pub enum Destination<'a> {
 pub struct SharedDestination(Rc<RefCell<Destination<'static>>>);
 
 impl SharedDestination {
-    /// Shares this destination.
+    /// Makes a shared destination.
     pub fn new(destination: Destination<'static>) -> Self {
         SharedDestination(Rc::new(RefCell::new(destination)))
     }
 
-    /// The file or pipe, for a program. Flushes first, so that the program's output comes after.
+    /// Returns the file or pipe, for a program. Flushes first, so that the program's output follows.
     ///
     /// # Errors
-    /// What was written so far cannot be written out, or the process has too many files open.
+    /// Fails if the text so far cannot be written, or the process has too many open files.
     pub fn descriptor(&self) -> io::Result<OwnedFd> {
         self.0.borrow_mut().descriptor()
     }
 
-    /// Returns the destination, to be closed; `None` while another command still uses it.
+    /// Returns the destination, to be closed; `None` if another command still uses it.
     pub fn finish(self) -> Option<Destination<'static>> {
         let destination = Rc::try_unwrap(self.0).ok()?;
         Some(destination.into_inner())
@@ -406,28 +406,28 @@ impl SharedDestination {
 }
 
 impl<'a> Destination<'a> {
-    /// Standard output.
+    /// Opens standard output.
     pub fn screen(pager: Option<Pager<'a>>, held_rows: Option<FirstRows>, is_live: bool) -> Self {
         let output = BufWriter::with_capacity(BUFFER, io::stdout());
         Destination::Screen { output, pager, held_rows, is_live, ends_in_row: None }
     }
 
-    /// A shell command, or the user's pager, whose input was left open for us.
+    /// Opens the standard input of a shell command, or of the user's pager.
     ///
     /// # Errors
-    /// It was not.
+    /// Fails if the child was started without a pipe.
     pub fn pipe(mut child: Child, is_pager: bool, budget: Budget) -> io::Result<Self> {
         let input = Outlet::new(child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?, budget);
         Ok(Destination::Pipe { child, input: BufWriter::with_capacity(BUFFER, input), is_pager })
     }
 
-    /// A file, begun anew or added to.
+    /// Opens a file, to overwrite it or to append.
     ///
     /// # Errors
-    /// Why it cannot be opened, in words.
+    /// Fails with the reason in words.
     pub fn file(path: &Path, append: bool, budget: Budget, _: ShellPermit) -> Result<Self, String> {
         let how = if append { OFlags::APPEND } else { OFlags::TRUNC };
-        // Non-blocking: opening a named pipe without a reader would wait, and Ctrl-C would not end that.
+        // Non-blocking, because opening a named pipe without a reader would wait, and Ctrl-C would not end that.
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
         let mode = Mode::from_raw_mode(0o666);
         let file = rustix::fs::open(path, flags | how, mode).map_err(|error| match error {
@@ -439,10 +439,10 @@ impl<'a> Destination<'a> {
         Ok(Destination::File(BufWriter::with_capacity(BUFFER, file)))
     }
 
-    /// Writes text, page by page where there is a pager.
+    /// Writes text, page by page if there is a pager.
     ///
     /// # Errors
-    /// `BrokenPipe` also when the reader has left the pager.
+    /// Fails with `BrokenPipe` also if the user has left the pager.
     pub fn write(&mut self, text: &[u8]) -> io::Result<()> {
         if let (Destination::Screen { ends_in_row, .. }, Some(last)) = (&mut *self, text.last()) {
             *ends_in_row = Some(*last != b'\n');
@@ -467,7 +467,7 @@ impl<'a> Destination<'a> {
         }
     }
 
-    /// Starts the user's pager, which gets the held rows and all that follow.
+    /// Starts the user's pager, which gets the held rows and all later ones.
     fn start_pager(&mut self) -> io::Result<()> {
         let Destination::Screen { held_rows, .. } = self else {
             return Ok(());
@@ -479,10 +479,10 @@ impl<'a> Destination<'a> {
         self.write(held_rows.text())
     }
 
-    /// Flushes the buffer. Held rows go to the screen, and the user's pager does not start any more.
+    /// Flushes the buffer. Held rows are written to the screen, and the user's pager will not start.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Fails with the errors of writing.
     pub fn flush(&mut self) -> io::Result<()> {
         if let Destination::Screen { held_rows, .. } = self
             && let Some(rows) = held_rows.take_if(|rows| !rows.text().is_empty())
@@ -498,7 +498,7 @@ impl<'a> Destination<'a> {
         }
     }
 
-    /// The file, pipe or standard output. Flushes first.
+    /// Returns the file, pipe or standard output. Flushes first.
     fn descriptor(&mut self) -> io::Result<OwnedFd> {
         self.flush()?;
         match self {
@@ -510,7 +510,7 @@ impl<'a> Destination<'a> {
         }
     }
 
-    /// After Ctrl-C: a reader that does not read has lost what is left.
+    /// Discards the rest after Ctrl-C, if the reader does not read it.
     fn end_soon(&mut self) {
         match self {
             Destination::Pipe { input, is_pager: false, .. } => input.get_mut().end_within(GRACE),
@@ -527,13 +527,13 @@ impl<'a> Destination<'a> {
         }
     }
 
-    /// Whether output appears on a terminal at once.
+    /// Returns whether output appears on a terminal at once.
     pub fn is_live(&self) -> bool {
         matches!(self, Destination::Screen { is_live: true, .. })
     }
 
-    /// Whether only pmdb writes to the terminal until the first row: the reader of a pipe may be a pager, which has
-    /// switched off line mode.
+    /// Returns whether only pmdb writes to the terminal until the first row. The reader of a pipe may be a pager, which
+    /// has switched off line mode.
     pub fn leaves_the_terminal_alone(&self) -> bool {
         match self {
             Destination::Pipe { is_pager: true, .. } => false,
@@ -542,7 +542,7 @@ impl<'a> Destination<'a> {
         }
     }
 
-    /// Whether a program reads the output.
+    /// Returns whether a program reads the output.
     fn has_reader(&self) -> bool {
         match self {
             Destination::Screen { is_live: true, .. } | Destination::File(_) | Destination::Reply(_) => false,
@@ -554,10 +554,10 @@ impl<'a> Destination<'a> {
         }
     }
 
-    /// Writes the rest without a pager.
+    /// Writes further output without a pager.
     ///
     /// # Errors
-    /// Those of writing what was held.
+    /// Fails with the errors of writing the held rows.
     pub fn stop_paging(&mut self) -> io::Result<()> {
         self.flush()?;
         if let Destination::Screen { pager, held_rows, .. } = self {
@@ -567,7 +567,7 @@ impl<'a> Destination<'a> {
         Ok(())
     }
 
-    /// The descriptor to poll for the end of the reader.
+    /// Returns the descriptor to poll for the end of the reader.
     pub fn as_fd(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Destination::Screen { output, .. } => Some(output.get_ref().as_fd()),

@@ -1,17 +1,17 @@
-//! An answer that is kept in memory, up to a limit.
+//! An answer in memory, with limited size.
 
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 
-/// The most bytes of an answer, some 20,000 words of a language model. Errors come on top.
+/// The most bytes of an answer, some 20,000 words of a language model, without errors.
 pub(super) const MOST: usize = 64 << 10;
 
 /// An answer. Clones write to the same one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reply(Rc<RefCell<ReplyText>>);
 
-/// What an answer consists of.
+/// The parts of an answer.
 #[derive(Debug, Default)]
 pub(super) struct ReplyText {
     pub(super) output: Vec<u8>,
@@ -21,10 +21,10 @@ pub(super) struct ReplyText {
 }
 
 impl Reply {
-    /// Adds output: whole lines, as many as fit.
+    /// Adds whole lines of output, as many as fit.
     ///
     /// # Errors
-    /// `BrokenPipe`, so that the command stops, when no more fits.
+    /// Fails with `BrokenPipe` if no more fits, so that the command stops.
     pub(super) fn add(&self, text: &[u8]) -> io::Result<()> {
         let mut reply = self.0.borrow_mut();
         let room = MOST - reply.output.len();
@@ -49,7 +49,7 @@ impl Reply {
         reply.is_cut |= text.len() > room;
     }
 
-    /// What it holds now. It is empty afterwards.
+    /// Returns the answer, and empties it.
     pub(super) fn take(&self) -> ReplyText {
         self.0.take()
     }

@@ -1,4 +1,4 @@
-//! The queue of requests that programs send: a thread reads them, so that one can be cancelled while it runs.
+//! The queue of requests from programs. A thread reads them, so that one can be cancelled while it runs.
 
 use super::interrupt::{InterruptHandle, Interrupts};
 use super::lines::{BinaryLine, LineReader, NoLine};
@@ -10,75 +10,77 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The most bytes of waiting requests. A program that sends more blocks; up to there a cancellation passes all of them.
+/// The most bytes of waiting requests. A program that sends more blocks. Below the limit a cancellation overtakes all
+/// waiting requests.
 const WAITING: usize = 16 << 20;
 
-/// The most cancellations that are kept for requests that are still to come, and the longest id of one.
+/// The most cancellations that are kept for later requests, and the longest id of one.
 const CANCELLED_BEFORE: usize = 1024;
 const LONGEST_ID: usize = 1024;
 
-/// How long a request has after each interrupt. `watch` ends normally by one, and a loop around it begins the next.
+/// How long a request may continue after each interrupt. An interrupt is the normal end of `watch`, and a loop around
+/// it continues with the next one.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What a protocol makes of a line.
+/// The content of a line in a protocol.
 pub(super) trait Content: Send + Sized + 'static {
-    /// Whether a line goes on behind a backslash at its end, as in a command file.
+    /// Whether a line with a backslash at its end continues on the next, as in a command file.
     const GOES_ON: bool;
 
-    /// A request, or what else the line means. `number` is that of the line, from 1.
+    /// Parses a request, or another meaning of the line. `number` is that of the line, from 1 on.
     fn parse(number: u64, line: Result<String, BinaryLine>) -> InputLine<Self>;
 
-    /// The end of an input that cannot be read.
+    /// Makes the end of an input that cannot be read.
     fn unreadable(why: String) -> Self;
 
-    /// The memory that it takes while it waits, beside its own size.
+    /// Returns the memory in use while it waits, in bytes, besides its own size.
     fn bytes(&self) -> usize;
 }
 
 /// A request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Request<T> {
-    /// The id that its answer names.
+    /// The id in its answer.
     pub(super) id: RequestId,
-    /// What to run, or why the request is invalid.
+    /// The content to run, or why the request is invalid.
     pub(super) content: T,
 }
 
 /// The meaning of an input line.
 pub(super) enum InputLine<T> {
-    /// Joins the queue.
+    /// A request for the queue.
     Request(Request<T>),
     /// Cancels a request.
     Cancel(RequestId),
-    /// Needs no answer, or has one already.
+    /// A line without an answer, or one that is already answered.
     Nothing,
 }
 
-/// The requests that wait, and what the answering thread must know of the one that runs.
+/// The waiting requests, and the state of the running one.
 struct RequestState<T> {
     waiting: VecDeque<WaitingRequest<T>>,
-    /// The memory of those that wait.
+    /// The memory of the waiting requests, in bytes.
     bytes: usize,
-    /// Cancellations of requests that have not come yet, the oldest first.
+    /// Cancellations of later requests, the oldest first.
     cancelled_before: VecDeque<RequestId>,
-    /// Whether no more requests come.
+    /// Whether the input has ended.
     is_at_end: bool,
-    /// Whether nobody reads answers any more.
+    /// Whether answers have no reader any more.
     is_unread: bool,
     running: Option<RequestId>,
-    /// When the running request is interrupted (again).
+    /// The time at which the running request is interrupted (again).
     deadline: Option<Instant>,
     end: RequestEnd,
 }
 
-/// What has ended a request.
+/// The way in which a request ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum RequestEnd {
-    /// Itself.
+    /// By itself.
     Own,
-    /// Its limit of time.
+    /// By its limit of time.
     Late,
-    /// A cancellation.
+    /// By a cancellation.
     Cancelled,
 }
 
@@ -93,13 +95,13 @@ pub(super) struct Requests<T>(Arc<Shared<T>>);
 struct Shared<T> {
     state: Mutex<RequestState<T>>,
     changed: Condvar,
-    /// Stops the running request.
+    /// Interrupts the running request.
     raise: InterruptHandle,
 }
 
 impl<T: Content> Requests<T> {
-    /// Starts the threads that read requests, interrupt one in time, and look whether somebody reads `output`. `raise`
-    /// stops the running request.
+    /// Starts three threads: one reads requests, one interrupts late ones, and one watches whether `output` has a
+    /// reader. `raise` interrupts the running request.
     pub(super) fn read(input: OwnedFd, output: OwnedFd, raise: InterruptHandle) -> std::io::Result<Self> {
         let state = RequestState {
             waiting: VecDeque::new(),
@@ -112,7 +114,7 @@ impl<T: Content> Requests<T> {
             end: RequestEnd::Own,
         };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new(), raise });
-        // Its own, so that Ctrl-C between two requests wakes nothing else.
+        // A separate handler, so that Ctrl-C between two requests affects nothing else.
         let interrupts = Interrupts::listen()?;
         let [reading, watching, stopping] = [(); 3].map(|()| Arc::clone(&shared));
         std::thread::Builder::new().spawn(move || {
@@ -128,8 +130,8 @@ impl<T: Content> Requests<T> {
         Ok(Requests(shared))
     }
 
-    /// The next request, and whether it was cancelled before it ran; `None` at the end of the input, or if nobody reads
-    /// answers any more. From now on a cancellation interrupts it, and so does the end of `limit`.
+    /// Returns the next request, and whether it was cancelled before it ran; `None` at the end of the input, or if
+    /// answers have no reader any more. From now on a cancellation or the end of `limit` interrupts the request.
     pub(super) fn next(&self, interrupts: &Interrupts, limit: Option<Duration>) -> Option<(Request<T>, bool)> {
         let state = self.0.lock();
         let is_idle = |state: &mut RequestState<T>| state.waiting.is_empty() && !state.is_at_end && !state.is_unread;
@@ -144,7 +146,7 @@ impl<T: Content> Requests<T> {
         Some((request, is_cancelled))
     }
 
-    /// Marks the running request as answered. Returns what has ended it.
+    /// Marks the running request as answered. Returns how it ended.
     pub(super) fn end(&self, interrupts: &Interrupts) -> RequestEnd {
         let mut state = self.0.lock();
         (state.running, state.deadline) = (None, None);
@@ -152,7 +154,7 @@ impl<T: Content> Requests<T> {
         state.end
     }
 
-    /// Whether nobody reads answers any more.
+    /// Returns whether answers have no reader any more.
     pub(super) fn are_unread(&self) -> bool {
         self.0.lock().is_unread
     }
@@ -168,7 +170,7 @@ impl<T: Content> Shared<T> {
         self.changed.notify_all();
     }
 
-    /// Adds a request, once there is room for it.
+    /// Adds a request, when there is room for it.
     fn add(&self, request: Request<T>) {
         let bytes = request.bytes();
         let is_full = |state: &mut RequestState<T>| {
@@ -184,7 +186,7 @@ impl<T: Content> Shared<T> {
         self.changed.notify_all();
     }
 
-    /// Cancels the request that runs, one that waits, or one that is still to come.
+    /// Cancels the running request, a waiting one, or a later one.
     fn cancel(&self, id: RequestId) {
         let mut state = self.lock();
         if state.running.as_ref() == Some(&id) {
@@ -201,7 +203,7 @@ impl<T: Content> Shared<T> {
         }
     }
 
-    /// Interrupts each request whose time is over, until nobody reads answers any more.
+    /// Interrupts each late request, until answers have no reader any more.
     fn stop_late(&self) {
         let mut state = self.lock();
         while !state.is_unread {
@@ -212,7 +214,7 @@ impl<T: Content> Shared<T> {
                     if state.end == RequestEnd::Own {
                         state.end = RequestEnd::Late;
                     }
-                    // Under the lock: the request cannot have ended.
+                    // The lock is held, so the request cannot have ended.
                     self.raise.raise();
                     state
                 }
@@ -226,7 +228,7 @@ impl<T: Content> Shared<T> {
 }
 
 impl<T: Content> Request<T> {
-    /// The memory that it takes while it waits.
+    /// Returns the memory in use while it waits, in bytes.
     fn bytes(&self) -> usize {
         size_of::<WaitingRequest<T>>() + self.id.bytes() + self.content.bytes()
     }
@@ -235,7 +237,7 @@ impl<T: Content> Request<T> {
 /// Returns when the other end of a pipe, socket or terminal is closed.
 fn wait_until_unread(output: &OwnedFd) {
     loop {
-        // Even with no event requested, poll reports that nobody reads.
+        // Even with no event requested, poll reports a missing reader.
         let mut outputs = [PollFd::new(output, PollFlags::empty())];
         match poll(&mut outputs, None) {
             Err(Errno::INTR) => {}

@@ -13,7 +13,7 @@ use crate::lang::{Argument, Output, ParsedCommand, ParsedLine, Span, Spanned};
 use std::rc::Rc;
 
 impl Session {
-    /// Attaches, as `attach` does.
+    /// Attaches to a process, as `attach` does.
     pub fn attach(&mut self, target: TargetName) -> LineOutcome {
         self.choose_target(boxed_command(Attach(Spanned::new(target, Span::default()))))
     }
@@ -30,13 +30,13 @@ impl Session {
         self.run_job(&job).0
     }
 
-    /// Runs a command that nobody typed.
+    /// Runs a command that was not typed.
     pub(super) fn run_command(&mut self, command: impl ParsedCommand) -> LineOutcome {
         let command = Spanned::new(boxed_command(command), Span::default());
         self.run_job(&Job::new(Input::typed_line(""), &command)).0
     }
 
-    /// Shows the displays, unless the last line already did.
+    /// Shows the displays, unless they were shown after the last line.
     pub fn show_displays(&mut self) {
         if self.state.displays.is_empty() || std::mem::take(&mut self.has_shown_displays) {
             return;
@@ -48,7 +48,7 @@ impl Session {
         self.has_shown_displays = false;
     }
 
-    /// Sets `$arg0`, `$arg1` … from the command line: each text is one value.
+    /// Sets `$arg0`, `$arg1` … from the command line. Each text is one value.
     pub fn give_arguments(&mut self, texts: &[String]) -> LineOutcome {
         let mut values = Vec::with_capacity(texts.len());
         for text in texts {
@@ -71,7 +71,8 @@ impl Session {
         self.run_line_or_user_command(input).0
     }
 
-    /// Runs one line: a command of the user's, or else one of pmdb's own. That one comes back, with where it stopped.
+    /// Runs one line: a user-defined command, or otherwise one of pmdb. The latter is returned, with the place where it
+    /// stopped.
     fn run_line_or_user_command(&mut self, input: Input) -> (LineOutcome, Option<(ParsedLine, Option<Resume>)>) {
         if let Some(command) = self.user_command(input.text) {
             return (self.run_user(input, &command), None);
@@ -120,10 +121,10 @@ impl Session {
         outcome
     }
 
-    /// Runs a line of a program, from where the same line stopped before if it `continues`. Unlike at the prompt, other
-    /// lines may have come in between.
+    /// Runs a line of a program, from the place where the same line stopped before if it `continues`. Unlike at the
+    /// prompt, other lines may have run in between.
     pub(super) fn run_request(&mut self, text: &str, continues: bool) -> LineOutcome {
-        // From its beginning, the line has another place to go on from.
+        // A line that runs from its beginning gets a new place to continue.
         if let Some(last) = self.repeatable.take_if(|last| last.text == text)
             && continues
         {
@@ -136,7 +137,7 @@ impl Session {
         outcome
     }
 
-    /// Runs several lines that are not of a file, such as a block. An error ends them.
+    /// Runs several lines that are not from a file, such as a block. An error ends them.
     pub(super) fn run_typed_lines(&mut self, text: &str) -> LineOutcome {
         let mut builder = Builder::new(LANGUAGE);
         let mut statements = Vec::new();
@@ -188,7 +189,7 @@ impl Session {
             ParsedLine::Empty | ParsedLine::Comment => (LineOutcome::Done, None),
             ParsedLine::Shell(shell_text) => (self.run_shell(input, shell_text), None),
             ParsedLine::Command { command, output } => {
-                // An assignment prints nothing and needs no destination, so loops run faster.
+                // An assignment prints nothing, so no destination is opened, which makes loops faster.
                 if let (Some(Set::Variable { name, value }), Output::Screen) = (command.node.downcast_ref(), output) {
                     return match command::assign(&mut self.state, name, value) {
                         Ok(()) => {
@@ -206,19 +207,19 @@ impl Session {
     }
 }
 
-/// A command that was not typed.
+/// Makes a command that was not typed.
 fn boxed_command(command: impl ParsedCommand) -> Rc<dyn ParsedCommand> {
     Rc::new(command)
 }
 
-/// Whether the first line opens a block.
+/// Returns whether the first line opens a block.
 fn opens_block(text: &str) -> bool {
     let mut builder = Builder::new(LANGUAGE);
     let first = builder.push(1, text.lines().next().unwrap_or_default());
     first.is_ok() && builder.is_open()
 }
 
-/// Whether a command changes more than pmdb: the process, or a file.
+/// Returns whether a command changes more than pmdb: the process, or a file.
 fn has_effects(command: &dyn ParsedCommand) -> bool {
     let nature = command::nature(command);
     nature.changes_process || nature.writes_file

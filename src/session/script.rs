@@ -1,5 +1,5 @@
-//! Command files, and those that are built in. A regular file is read whole before its first line runs, so that a block
-//! without its end is an error at once. A pipe may have no end, so its lines run as they come.
+//! Runs command files, including built-in ones. A regular file is read whole before its first line runs, so that a
+//! block without `end` is reported at once. A pipe may be endless, so its lines run as they arrive.
 
 use super::base::{RunningFile, Session, settings_directory};
 use super::interrupt::Interrupts;
@@ -20,17 +20,17 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// What the prompt shows.
+/// The text of the prompt.
 pub const PROMPT: &str = "(pmdb) ";
 
-/// How deep files may source one another. Only a chain of generated files could go deeper.
+/// The deepest nesting of `source`. Only a chain of generated files could be deeper.
 const DEEPEST: usize = 100;
 
-/// The most bytes of lines that are held in memory to run as a whole.
+/// The most bytes of lines that are kept in memory to run together.
 pub(super) const LARGEST: usize = 4 << 20;
 
 impl Session {
-    /// Runs a command file. `place` is that of the `source` that names it, if there is one.
+    /// Runs a command file. `place` is that of the `source` command, if there is one.
     pub fn run_file(&mut self, path: &Path, place: Option<ErrorPlace>) -> LineOutcome {
         let name = Name::new(path.as_os_str().as_bytes());
         let outcome = match built_in(path) {
@@ -104,7 +104,7 @@ impl Session {
 
     fn run_each_line(&mut self, mut lines: LineReader, name: &Name) -> LineOutcome {
         let mut tally = LineTally::new(self.options.keep_going);
-        // Refuse all of it, even with --keep-going: some line of it could be a shell command.
+        // All of a binary file is refused, even with --keep-going, because a line of it could be a shell command.
         match lines.are_binary(&self.interrupts) {
             Ok(false) => {}
             Ok(true) => {
@@ -188,8 +188,8 @@ impl Session {
         }
     }
 
-    /// Whether a line is printed before it runs. `echo` and `set` only lead to the lines that are. Of a block, only
-    /// the lines that run are printed.
+    /// Returns whether a line is printed before it runs. `echo` and `set` are not, because they only prepare other
+    /// lines. In a block only lines that run are printed.
     pub(super) fn is_traced(&self, statement: &ScriptStatement) -> bool {
         if !self.state.settings.trace_commands || self.is_json() {
             return false;
@@ -199,7 +199,7 @@ impl Session {
         is_line && !matches!(word, None | Some("echo" | "set"))
     }
 
-    /// Prints a line as it would be typed, runs it, and stops until Enter is typed if there is a prompt.
+    /// Prints a line as it would be typed, runs it, and waits for Enter if there is a prompt.
     pub(super) fn run_traced(&mut self, statement: &ScriptStatement, file: Option<&Name>) -> LineOutcome {
         let theme = self.theme();
         let line = theme.paint(Role::Command, printable(statement.text.trim()));
@@ -231,7 +231,7 @@ impl Session {
     }
 }
 
-/// What a file has next.
+/// The next part of a file.
 enum FileStep {
     Statement(ScriptStatement),
     /// A line that is not text, and its number.
@@ -246,7 +246,7 @@ impl FileStep {
         }
     }
 
-    /// Whether it is an empty line or a comment.
+    /// Returns whether it is an empty line or a comment.
     fn is_idle(&self) -> bool {
         self.statement().is_some_and(|statement| {
             let text = statement.text.trim();
@@ -259,7 +259,7 @@ fn at_line<'a>(name: &'a Name, line: usize, text: &'a str) -> Input<'a> {
     Input { text, file: Some((name, line)) }
 }
 
-/// The fault of a file or block that is too large to be held in memory.
+/// Makes the fault of a file or block that is too large for memory.
 fn too_large(line: usize, text: &str) -> BlockFault {
     BlockFault {
         line,
@@ -278,7 +278,7 @@ fn too_large(line: usize, text: &str) -> BlockFault {
 }
 
 impl lines::BinaryLine {
-    /// What is reported of it.
+    /// Makes the report of the line.
     pub(super) fn report(&self, input: Input) -> ErrorReport {
         let mut place = input.place(None);
         place.column = Some(self.column + 1);
@@ -287,7 +287,7 @@ impl lines::BinaryLine {
     }
 }
 
-/// Opens a command file. Of those beside the init file, only what the user or root has written is run.
+/// Opens a command file. A file in the directory of the init file must belong to the user or to root.
 pub(super) fn open(path: &Path, name: &Name) -> Result<OwnedFd, String> {
     if !settings_directory().is_some_and(|settings| path.starts_with(settings)) {
         return lines::open(path).map_err(|why| format!("cannot read {name}: {why}"));
@@ -299,12 +299,12 @@ pub(super) fn open(path: &Path, name: &Name) -> Result<OwnedFd, String> {
     }
 }
 
-/// Whether a path is the name of a built-in file, such as `:dma`.
+/// Returns whether a path is the name of a built-in file, such as `:dma`.
 pub(super) fn is_built_in(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().starts_with(b":")
 }
 
-/// The text of the built-in file that a path like `:dma` names. `Err` lists the built-in files.
+/// Returns the text of a built-in file by a path like `:dma`. `Err` lists the built-in files.
 pub(super) fn built_in(path: &Path) -> Option<Result<&'static str, String>> {
     let name = path.to_str()?.strip_prefix(':')?;
     let found = SCRIPTS.iter().find(|(script, _)| *script == name);
@@ -314,7 +314,7 @@ pub(super) fn built_in(path: &Path) -> Option<Result<&'static str, String>> {
     }))
 }
 
-/// A line for each built-in file: its name and the first line of its help.
+/// Returns a line for each built-in file: its name and the first line of its help.
 pub fn list_of_scripts() -> String {
     let line = |(name, text): &(&str, &str)| {
         let help = help_of(text.lines());
@@ -324,10 +324,10 @@ pub fn list_of_scripts() -> String {
     SCRIPTS.iter().map(line).collect()
 }
 
-/// The comments that a command file begins with: its help.
+/// Returns the comments at the beginning of a command file, which are its help.
 ///
 /// # Errors
-/// It cannot be read, in words.
+/// Fails with the reason in words, if the file cannot be read.
 pub fn help_of_file(path: &Path) -> Result<String, String> {
     if let Some(built_in) = built_in(path) {
         return built_in.map(|text| help_of(text.lines()));
@@ -349,7 +349,7 @@ pub fn help_of_file(path: &Path) -> Result<String, String> {
     }
 }
 
-/// The first comments without their marks, and without the `#!` line.
+/// Returns the first comments without their marks, and without the `#!` line.
 fn help_of<'a>(lines: impl Iterator<Item = &'a str>) -> String {
     lines
         .take_while(|line| line.starts_with('#'))

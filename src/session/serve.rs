@@ -13,7 +13,7 @@ use serde::Deserialize;
 use std::os::fd::AsFd;
 use std::rc::Rc;
 
-/// The version of the protocol. It grows only with a change that would mislead older clients.
+/// The version of the protocol. It increases only with a change that would mislead older clients.
 const PROTOCOL: u32 = 1;
 
 impl Session {
@@ -22,7 +22,7 @@ impl Session {
         self.print(&Hello { program: env!("CARGO_PKG_NAME"), version: env!("CARGO_PKG_VERSION"), protocol: PROTOCOL })
     }
 
-    /// Answers the requests of standard input until it ends or `quit` comes.
+    /// Answers the requests on standard input until it ends, or until `quit`.
     pub fn serve(&mut self) -> LineOutcome {
         let input = std::io::stdin().as_fd().try_clone_to_owned();
         let output = std::io::stdout().as_fd().try_clone_to_owned();
@@ -32,7 +32,7 @@ impl Session {
             Err(error) => return self.input_failed(&words(error)),
         };
         let interrupts = Rc::clone(&self.interrupts);
-        // The lines of a block that waits for its `end`.
+        // The lines of a block that is not closed yet.
         let mut block = BlockLines::new(LANGUAGE);
         while let Some((Request { id, content: line }, was_cancelled)) = requests.next(&interrupts, None) {
             let (text, is_line, continues, line) = match line {
@@ -54,7 +54,8 @@ impl Session {
                 line => self.answer(text, line, continues),
             };
             let outcome = match (outcome, requests.end(&interrupts)) {
-                // However far it came: `watch` takes an interrupt as its normal end, for others it may be a failure.
+                // The status does not depend on the progress: an interrupt is the normal end of `watch`, and may be a
+                // failure of others.
                 (LineOutcome::Done | LineOutcome::Failed(_), RequestEnd::Cancelled) => LineOutcome::Interrupted,
                 (outcome, _) => outcome,
             };
@@ -90,7 +91,7 @@ impl Session {
         outcome
     }
 
-    /// Closes the records of a request. The outcome is [`LineOutcome::Closed`] if nobody reads replies any more.
+    /// Ends the records of a request. The outcome is [`LineOutcome::Closed`] if replies have no reader any more.
     pub fn end_request(&mut self, id: RequestId, outcome: LineOutcome) -> LineOutcome {
         let (status, code) = match outcome {
             LineOutcome::Done | LineOutcome::Quit(_) => (EndStatus::Ok, None),
@@ -107,16 +108,16 @@ impl Session {
     }
 }
 
-/// The line of a request, and the form of its answer.
+/// The line of a request, with the form of its answer.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct RequestLine {
     /// A line, or the lines of a block.
     pub(super) line: String,
-    /// How to answer as text; `None` for JSON.
+    /// The form of a text answer; `None` for JSON.
     pub(super) text: Option<TextReply>,
-    /// Whether it is an object, and so complete: never a line of a block.
+    /// Whether the request is an object, and therefore complete: never a line of a block.
     pub(super) is_object: bool,
-    /// Whether to go on where the same line stopped before.
+    /// Whether the line continues where it stopped before.
     pub(super) continues: bool,
 }
 
@@ -125,9 +126,9 @@ pub(super) struct RequestLine {
 pub(super) enum InvalidRequest {
     /// A line that is not UTF-8 text.
     ParsedLine(BinaryLine),
-    /// An object with other fields or values.
+    /// An object with unknown fields or values.
     Object(String),
-    /// The input ends with an error.
+    /// The end of the input, by an error.
     Input(String),
 }
 
@@ -180,8 +181,8 @@ impl Content for Result<RequestLine, InvalidRequest> {
     }
 }
 
-/// A request that is an object: `{"id":7,"line":"walk heap","as":"text","width":80}`, `{"cancel":7}`. `id` is the
-/// number of its line, for an object without an id.
+/// Parses a request that is an object: `{"id":7,"line":"walk heap","as":"text","width":80}`, `{"cancel":7}`. `id` is
+/// the number of its line, for an object without an id.
 fn object(id: RequestId, text: &str) -> InputLine<Result<RequestLine, InvalidRequest>> {
     let wrong = |id: RequestId, why: String| {
         let content = Err(InvalidRequest::Object(why));

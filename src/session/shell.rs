@@ -1,5 +1,5 @@
 //! Shell commands (`!`, `shell`, and the reader of a pipe), and `--no-shell`: whether a session may start programs and
-//! write files. And the log (`set logging`): what is printed on the screen, written to a file too, as the settings say.
+//! write files. And the log (`set logging`): a file with the output on the screen, according to the settings.
 
 use super::interrupt::{Interrupts, Woken};
 use super::outcome::words;
@@ -19,17 +19,17 @@ use std::time::{Duration, Instant};
 pub enum ShellIo {
     /// The descriptors of pmdb: the terminal.
     Terminal,
-    /// Commands come from standard input: the child must not read them.
+    /// Commands are read from standard input, which the child must not read.
     Script,
-    /// Standard input and output carry the protocol: the child gets neither.
+    /// Standard input and output are used by the protocol, so the child gets neither.
     Protocol,
 }
 
-/// Starts `text` in the shell. With `is_json`, standard output has records alone, and the output of the child goes to
-/// standard error.
+/// Starts `text` in the shell. With `is_json`, standard output has only records, and the output of the child is
+/// redirected to standard error.
 ///
 /// # Errors
-/// The shell cannot be started.
+/// Fails if the shell cannot be started.
 pub fn start(text: &str, descriptors: ShellIo, is_json: bool, permit: ShellPermit) -> io::Result<Child> {
     let mut command = command(text, descriptors, permit)?;
     if is_json {
@@ -38,26 +38,26 @@ pub fn start(text: &str, descriptors: ShellIo, is_json: bool, permit: ShellPermi
     command.spawn()
 }
 
-/// How a child has ended.
+/// The end of a child process.
 #[derive(Clone, Copy, Debug)]
 pub struct ShellEnd {
-    /// Its status.
+    /// The exit status.
     pub status: ExitStatus,
-    /// Whether Ctrl-C or a cancellation has come that the child did not take for itself.
+    /// Whether Ctrl-C or a cancellation came that the child did not handle itself.
     pub was_interrupted: bool,
 }
 
-/// A child that goes on for so long after Ctrl-C at the terminal has taken it for itself, as an editor does.
+/// How long a child must continue after Ctrl-C at the terminal to count as handling it, as an editor does.
 const TAKEN: Duration = Duration::from_millis(100);
 
-/// How long a child without a terminal may take to end after SIGINT.
+/// How long a child without a terminal may need to end after SIGINT.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Waits until a child has ended. Ctrl-C at the terminal has reached it too. Otherwise it gets SIGINT, and ends with
-/// SIGKILL if it does not heed that. `is_to_end` is whether Ctrl-C has come before.
+/// Waits until a child has ended. It has received Ctrl-C at the terminal too. Otherwise it gets SIGINT, and later
+/// SIGKILL if it does not end. `is_to_end` is whether Ctrl-C came before.
 ///
 /// # Errors
-/// It cannot be waited for.
+/// Fails if the child cannot be waited for.
 pub fn wait(mut child: Child, descriptors: ShellIo, interrupts: &Interrupts, is_to_end: bool) -> io::Result<ShellEnd> {
     let mut interrupted = is_to_end.then(Instant::now);
     if let Some(process) = Pid::from_raw(child.id().cast_signed())
@@ -68,7 +68,7 @@ pub fn wait(mut child: Child, descriptors: ShellIo, interrupts: &Interrupts, is_
             ShellIo::Script => _ = kill_process(process, signal),
             ShellIo::Protocol => _ = kill_process_group(process, signal),
         };
-        // It has come to the end of its input: it may still do something with that.
+        // The child is at the end of its input, and may still process it.
         let mut is_told = !is_to_end;
         loop {
             let waited = match interrupted {
@@ -91,15 +91,15 @@ pub fn wait(mut child: Child, descriptors: ShellIo, interrupts: &Interrupts, is_
     }
     let status = child.wait()?;
     let is_meant = |at: Instant| descriptors != ShellIo::Terminal || at.elapsed() < TAKEN;
-    // One that cleans up first tells by its status, as a shell does for its own children.
+    // A child that cleans up first ends with this status, as a shell does for its children.
     let has_told = interrupted.is_some() && status.code() == Some(128 + signal_hook::consts::SIGINT);
     Ok(ShellEnd { status, was_interrupted: was_interrupted(status) || has_told || interrupted.is_some_and(is_meant) })
 }
 
-/// Starts `text` in the shell with a pipe as its standard input. It writes to `output`, if there is one.
+/// Starts `text` in the shell with a pipe as its standard input. The output is redirected to `output`, if it is given.
 ///
 /// # Errors
-/// The shell cannot be started.
+/// Fails if the shell cannot be started.
 pub fn reader(text: &str, descriptors: ShellIo, output: Option<OwnedFd>, permit: ShellPermit) -> io::Result<Child> {
     let mut command = command(text, descriptors, permit)?;
     if let Some(output) = output {
@@ -120,7 +120,7 @@ fn command(text: &str, descriptors: ShellIo, _: ShellPermit) -> io::Result<Comma
         ShellIo::Terminal => {}
         ShellIo::Script => _ = command.stdin(Stdio::null()),
         ShellIo::Protocol => {
-            // What the command starts ends with it.
+            // Processes that the command starts are ended with it.
             command.process_group(0);
             command.stdin(Stdio::null()).stdout(standard_error()?);
         }
@@ -132,7 +132,7 @@ fn standard_error() -> io::Result<OwnedFd> {
     Ok(rustix::io::fcntl_dupfd_cloexec(io::stderr(), 3)?)
 }
 
-/// How a command ended, if there is something to say about it.
+/// Returns a remark on the end of a command, if there is one.
 pub fn remark(status: ExitStatus) -> Option<String> {
     match (status.code(), status.signal()) {
         (Some(0), _) => None,
@@ -149,48 +149,48 @@ pub fn remark(status: ExitStatus) -> Option<String> {
     }
 }
 
-/// The status of a shell for a command that it does not find.
+/// The status of a shell for a command that is not found.
 pub const NOT_FOUND: i32 = 127;
 
-/// Whether a command ended because its reader was gone: by SIGPIPE, or with the status that a shell makes of it.
+/// Returns whether a command ended because it had no reader: by SIGPIPE, or with the shell's status for that.
 pub fn lost_its_reader(status: ExitStatus) -> bool {
     let signal = signal_hook::consts::SIGPIPE;
     status.signal() == Some(signal) || status.code() == Some(128 + signal)
 }
 
-/// Whether Ctrl-C has ended a command.
+/// Returns whether Ctrl-C has ended a command.
 fn was_interrupted(status: ExitStatus) -> bool {
     status.signal() == Some(signal_hook::consts::SIGINT)
 }
 
-/// What lines may do outside of the session.
+/// The effects that lines may have outside of the session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Permits {
     /// Everything.
     All,
     /// No program is started, and no file is written (`--no-shell`).
     NoShell,
-    /// The same, and only commands run that change nothing but the session (`--mcp`).
+    /// As with `--no-shell`, and only commands run that change nothing but the session (`--mcp`).
     Session,
 }
 
 /// The message of `--no-shell`.
 const NO_SHELL: &str = "--no-shell refuses shell commands, pipes, logs and other files";
 
-/// The same of `--mcp`.
+/// The message of `--mcp`.
 const MCP: &str = "--mcp refuses shell commands, pipes, logs and other files";
 
-/// Proof that neither `--no-shell` nor `--mcp` was given. Whatever a session starts or opens for writing asks for one,
-/// so that no line of input has a way around the option that compiles. What the command line writes has none: main
-/// refuses `--report` itself, and the history and the files of `demo` are not chosen by any line.
+/// A permit, which exists only without `--no-shell` and `--mcp`. Each function that starts a program or opens a file
+/// for writing needs one, so that no line can bypass the option. The command line needs none: main refuses `--report`
+/// itself, and no line chooses the history or the files of `demo`.
 #[derive(Clone, Copy, Debug)]
 pub struct ShellPermit(());
 
 impl ShellPermit {
-    /// The proof, if it is permitted.
+    /// Returns the permit, if the options allow it.
     ///
     /// # Errors
-    /// The message of the option that refuses it.
+    /// Fails with the message of the option that refuses it.
     pub(super) fn of(permits: Permits) -> Result<ShellPermit, &'static str> {
         match permits {
             Permits::All => Ok(ShellPermit(())),
@@ -199,7 +199,7 @@ impl ShellPermit {
         }
     }
 
-    /// For tests of what asks for it.
+    /// The permit for tests.
     #[cfg(test)]
     pub(super) const IN_A_TEST: ShellPermit = ShellPermit(());
 }
@@ -211,22 +211,22 @@ pub(super) struct OpenLog {
     file: Rc<File>,
 }
 
-/// The records of one command on their way to the log, without colours.
+/// Writes the records of one command to the log, without colours.
 pub(super) struct LogWriter {
     renderer: Box<dyn Renderer>,
     file: Rc<File>,
-    /// Whether they are left out on the screen.
+    /// Whether the records are not printed on the screen.
     pub(super) is_redirected: bool,
     text: Vec<u8>,
-    /// Why it can no longer be written.
+    /// Why the log can no longer be written.
     pub(super) failure: Option<io::Error>,
 }
 
 impl OpenLog {
-    /// Opens the file: at its end, or begun anew.
+    /// Opens the file, to append or to overwrite.
     ///
     /// # Errors
-    /// Why it cannot be written, in words.
+    /// Fails with the reason in words, if it cannot be written.
     pub(super) fn open(path: &str, overwrite: bool, _: ShellPermit) -> Result<OpenLog, String> {
         let file = OpenOptions::new()
             .create(true)
@@ -238,7 +238,7 @@ impl OpenLog {
         Ok(OpenLog { path: path.to_owned(), file: Rc::new(file) })
     }
 
-    /// The log's sink for the records of one command.
+    /// Makes the log's writer for the records of one command.
     pub(super) fn writer(&self, renderer: Box<dyn Renderer>, redirect: bool) -> LogWriter {
         LogWriter { renderer, file: Rc::clone(&self.file), is_redirected: redirect, text: Vec::new(), failure: None }
     }

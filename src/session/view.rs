@@ -1,5 +1,5 @@
-//! The form of output, from the settings and the terminal: text, JSON, or the picture of a file whose name ends in
-//! `.svg`; and the log.
+//! The form of output, by the settings and the terminal: text, JSON, or a picture in a file whose name ends in `.svg`;
+//! and the log.
 
 use super::base::Session;
 use super::outcome::words;
@@ -13,17 +13,17 @@ use std::io::{self, IsTerminal};
 use std::rc::Rc;
 
 impl Session {
-    /// The colours of standard output.
+    /// Returns the colours of standard output.
     pub fn theme(&self) -> Theme {
         self.theme_of(io::stdout().is_terminal())
     }
 
-    /// Whether output is JSON.
+    /// Returns whether output is JSON.
     pub fn is_json(&self) -> bool {
         self.state().settings.json
     }
 
-    /// How many lines of input are kept.
+    /// Returns how many lines of input are kept.
     pub fn history_size(&self) -> usize {
         count(self.state().settings.history_size)
     }
@@ -37,17 +37,17 @@ impl Session {
         Theme::new(is_coloured(settings.color, is_terminal).then_some(background))
     }
 
-    /// Whether the terminal's background decides about colours and is unknown.
+    /// Returns whether colours depend on the terminal's background, and it is unknown.
     pub fn wants_background(&self) -> bool {
         self.theme() == Theme::new(Some(Background::Any))
     }
 
-    /// Notes what the terminal says about its background.
+    /// Records the background that the terminal reports.
     pub fn set_background(&mut self, background: Option<Background>) {
         self.background = background;
     }
 
-    /// The renderer for standard output, or for a pipe or file, which get no colours.
+    /// Returns the renderer for standard output, or for a pipe or file, which get no colours.
     pub(super) fn renderer(&self, is_screen: bool) -> Box<dyn Renderer> {
         if self.reply.is_some() && !self.is_json() {
             return Box::new(render::Text::new(Theme::PLAIN, None).with_remarks_once(Rc::clone(&self.remarks)));
@@ -76,14 +76,15 @@ impl Session {
         self.text(theme, is_terminal, is_screen)
     }
 
-    /// The renderer for standard error.
+    /// Returns the renderer for standard error.
     pub(super) fn error_renderer(&self) -> Box<dyn Renderer> {
         let is_terminal = io::stderr().is_terminal();
         self.text(self.theme_of(is_terminal), is_terminal, true)
     }
 
-    /// A text renderer for the width of the terminal or of the setting, and for the characters that the terminal shows.
-    /// A remark comes once a session where all its answers go, and otherwise once in each answer.
+    /// Makes a text renderer for the width and the characters of the terminal, or for the width of the setting. If all
+    /// answers of the session have the same destination, a remark is printed once in a session, otherwise once in each
+    /// answer.
     fn text(&self, theme: Theme, is_terminal: bool, is_shared: bool) -> Box<dyn Renderer> {
         let is_set = self.state().settings.width != ScreenSize::Auto;
         let mut text = render::Text::new(theme, if is_set || is_terminal { self.width() } else { None });
@@ -91,12 +92,12 @@ impl Session {
         if can_go_up && let Some(height) = self.height().or_else(|| Some(screen_size()?.0)) {
             text = text.in_place(height);
         }
-        // What goes to the same place is read together.
+        // Output with the same destination is read together.
         text = text.with_remarks_once(if is_shared { Rc::clone(&self.remarks) } else { Rc::default() });
         if is_terminal && !shows_unicode() { Box::new(render::Ascii(text)) } else { Box::new(text) }
     }
 
-    /// Rows and columns of the screen, if long output stops at each screen.
+    /// Returns rows and columns of the screen, if long output stops at each screen.
     pub(super) fn pager_size(&self) -> Option<(usize, usize)> {
         let is_paging = self.options.is_interactive && !self.is_json() && self.state().settings.pagination;
         if !is_paging || !io::stdin().is_terminal() || !io::stdout().is_terminal() {
@@ -104,13 +105,13 @@ impl Session {
         }
         let screen = screen_size();
         let rows = self.height()?;
-        // The terminal wraps at its own width, not at that of the setting. If it does not report one, it is assumed not
-        // to wrap.
+        // The terminal wraps at its width, not at that of the setting. If it does not report one, it is assumed not to
+        // wrap.
         let columns = screen.map(|(_, columns)| columns).or(self.width());
         Some((rows, columns.unwrap_or(usize::MAX)))
     }
 
-    /// The program that shows long output, if the user wants one.
+    /// Returns the program that shows long output, if the user has one.
     pub(super) fn pager_program(&self) -> Option<(String, ShellPermit)> {
         let permit = self.options.shell_permit().ok()?;
         let named = variable("PAGER").filter(|program| !program.trim().is_empty());
@@ -122,19 +123,19 @@ impl Session {
         Some((program?, permit))
     }
 
-    /// The rows of the screen, from the setting or the terminal.
+    /// Returns the rows of the screen, from the setting or the terminal.
     fn height(&self) -> Option<usize> {
         sized(self.state().settings.height, || screen_size().map(|(rows, _)| rows))
     }
 
-    /// The columns of a line, from the setting or the terminal.
+    /// Returns the columns of a line, from the setting or the terminal.
     pub fn width(&self) -> Option<usize> {
         sized(self.state().settings.width, || screen_size().map(|(_, columns)| columns))
     }
 }
 
 impl Session {
-    /// Opens or closes the log, as the settings are now.
+    /// Opens or closes the log, by the current settings.
     pub(super) fn apply_logging(&mut self) -> Result<(), String> {
         let is_wanted = self.state.settings.logging;
         match (&self.log, is_wanted) {
@@ -168,7 +169,7 @@ impl Session {
         Ok(())
     }
 
-    /// The log's sink for the records of one command, if there is a log.
+    /// Returns the log's writer for the records of one command, if there is a log.
     pub(super) fn log_writer(&self) -> Option<LogWriter> {
         let log = self.log.as_ref()?;
         let renderer: Box<dyn Renderer> =
@@ -191,14 +192,14 @@ fn count(setting: u64) -> usize {
     usize::try_from(setting).unwrap_or(usize::MAX)
 }
 
-/// Rows and columns of the terminal on standard output or standard error, if it reports them.
+/// Returns rows and columns of the terminal on standard output or standard error, if it reports them.
 fn screen_size() -> Option<(usize, usize)> {
     let size =
         rustix::termios::tcgetwinsize(io::stdout()).or_else(|_| rustix::termios::tcgetwinsize(io::stderr())).ok()?;
     (size.ws_row > 0 && size.ws_col > 0).then(|| (size.ws_row.into(), size.ws_col.into()))
 }
 
-/// Whether a stream gets colours: the same for all that pmdb prints.
+/// Returns whether a stream gets colours, by the rules for all output of pmdb.
 pub fn is_coloured(choice: ColorChoice, is_terminal: bool) -> bool {
     let names = ["NO_COLOR", "CLICOLOR_FORCE", "CLICOLOR", "TERM"];
     let [no_color, force, clicolor, term] = names.map(variable);
@@ -215,7 +216,7 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// Whether the locale uses UTF-8: the first of these variables that is not empty decides, as in setlocale(3).
+/// Returns whether the locale uses UTF-8: the first of these variables that is not empty decides, as in setlocale(3).
 fn shows_unicode() -> bool {
     let names = ["LC_ALL", "LC_CTYPE", "LANG"];
     let mut set = names.into_iter().filter_map(variable);
@@ -224,7 +225,7 @@ fn shows_unicode() -> bool {
     locale.contains("utf-8") || locale.contains("utf8")
 }
 
-/// The path, if it is that of a picture.
+/// Returns the path of the output, if it is that of a picture.
 fn svg(output: &Output) -> Option<(&Spanned<String>, bool)> {
     let Output::File { path, append } = output else {
         return None;
@@ -232,12 +233,12 @@ fn svg(output: &Output) -> Option<(&Spanned<String>, bool)> {
     extension(&path.node).is_some_and(|extension| extension == "svg").then_some((path, *append))
 }
 
-/// What stands after the last dot of a path, in small letters.
+/// Returns the part after the last dot of a path, in lower case.
 fn extension(path: &str) -> Option<String> {
     expand_home(path).extension().map(|extension| extension.to_string_lossy().to_lowercase())
 }
 
-/// Refuses to write text under the name of a picture.
+/// Fails for a name of a picture to which text would be written.
 fn other_format(output: &Output) -> eval::Result<()> {
     const FORMATS: [&str; 5] = ["png", "jpg", "jpeg", "gif", "pdf"];
     let Output::File { path, .. } = output else {
@@ -252,7 +253,7 @@ fn other_format(output: &Output) -> eval::Result<()> {
     }
 }
 
-/// Refuses one picture for several commands.
+/// Fails for one picture with the output of several commands.
 pub(super) fn refuse_several(output: &Output) -> eval::Result<()> {
     let Some((path, _)) = svg(output) else {
         return Ok(());
@@ -263,7 +264,7 @@ pub(super) fn refuse_several(output: &Output) -> eval::Result<()> {
 }
 
 impl Session {
-    /// The renderer of the picture, if the command writes one.
+    /// Returns the renderer of the picture, if the command writes one.
     pub(super) fn picture(
         &self,
         text: &str,
@@ -294,7 +295,7 @@ impl Session {
     }
 }
 
-/// A size as it is set, or as the terminal reports it; `None` without a limit.
+/// Returns a size from the setting, or from the terminal; `None` for no limit.
 fn sized(setting: ScreenSize, reported: impl FnOnce() -> Option<usize>) -> Option<usize> {
     match setting {
         ScreenSize::Auto => reported(),

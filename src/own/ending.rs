@@ -1,4 +1,4 @@
-//! What is done before a signal ends the program: the terminal is given back, half a file is removed.
+//! Cleanup before a signal ends the program: it restores the terminal and removes an incomplete file.
 
 use signal_hook::consts::{SIGALRM, SIGHUP, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU, SIGXFSZ};
 use signal_hook::iterator::Signals;
@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// The signals that end a program unless it handles them. Not among them are those of a fault of the program itself,
-/// and SIGINT, which a session handles.
+/// The signals whose default action ends a program, but for those of its own faults (SIGSEGV) and for SIGINT, which a
+/// session handles.
 const SIGNALS: [i32; 10] = [SIGALRM, SIGHUP, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU, SIGXFSZ];
 
 type Deed = Box<dyn Fn() + Send>;
 
-/// The deeds by number, the oldest first; `None` if the signals cannot be listened to.
+/// The registered deeds by number, the oldest first.
 #[derive(Default)]
 struct Deeds {
     by_number: BTreeMap<u64, Deed>,
@@ -22,18 +22,18 @@ struct Deeds {
 
 static DEEDS: Mutex<Deeds> = Mutex::new(Deeds { by_number: BTreeMap::new(), next: 0 });
 
-/// Whether the thread that waits for signals runs.
+/// Whether the thread that waits for signals could be started.
 static LISTENS: OnceLock<bool> = OnceLock::new();
 
-/// A deed that is still to be done. Dropped, it is not done any more.
+/// A registered deed. Dropping the value removes the deed without doing it.
 #[derive(Debug)]
 pub struct BeforeEnd(u64);
 
 impl BeforeEnd {
-    /// Does `deed` before a signal ends the program, in another thread.
+    /// Registers `deed`, which a thread does before a signal ends the program; the latest deed first.
     ///
     /// # Errors
-    /// The signals cannot be listened to.
+    /// Fails if no thread can be started or no handler installed.
     pub fn new(deed: impl Fn() + Send + 'static) -> io::Result<BeforeEnd> {
         let number = {
             let mut deeds = DEEDS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -56,8 +56,8 @@ impl Drop for BeforeEnd {
     }
 }
 
-/// The signals that were ignored when the program began, a bit each: those of nohup, and of a shell for commands in the
-/// background.
+/// Returns the signals that were ignored when the program began (`SigIgn`), one bit each: nohup ignores SIGHUP, and a
+/// shell ignores some for commands in the background.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,5 +1,5 @@
-//! Allocations in pmdb whose size a file or the target determines. They are refused if memory is short: a failed
-//! allocation would end pmdb, and one that the machine cannot spare may end another program.
+//! Checked allocations, whose size a file or the target determines. They are refused if memory is short: a failed
+//! allocation would end pmdb, and the OOM killer may end another program.
 
 use crate::access;
 use crate::budget::until_interrupted;
@@ -11,29 +11,30 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// The most memory that pmdb takes in all, whatever the files of its targets hold: the debug information of a browser.
+/// The most memory in bytes that pmdb takes in all: enough for the debug information of a browser.
 const BUDGET: u64 = 1 << 30;
-/// What must be left for allocations that are not checked here.
+/// The bytes that must be left for allocations that are not checked.
 const RESERVE: usize = 16 << 20;
-/// Smaller allocations come out of the reserve.
+/// The size in bytes below which an allocation is not checked: it comes out of the reserve.
 const SMALL: usize = 1 << 20;
 
-/// `size` bytes of zero; an error of the kind `OutOfMemory` if memory is short.
+/// Returns `size` bytes of zero, or an error of the kind `OutOfMemory` if memory is short.
 pub fn zeroed(size: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     grow(&mut bytes, size)?;
     Ok(bytes)
 }
 
-/// Appends `more` bytes of zero; an error of the kind `OutOfMemory` if memory is short.
+/// Appends `more` bytes of zero. Fails with an error of the kind `OutOfMemory` if memory is short.
 pub fn grow(bytes: &mut Vec<u8>, more: u64) -> Result<()> {
-    /// Memory counts as taken once it is written: of several threads, each sees what the others take.
+    /// The lock of a check and the write after it. Memory counts as taken only once it is written, so that another
+    /// thread must not check in between.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let more = usize::try_from(more).map_err(|_| refused())?;
     let length = bytes.len().checked_add(more).ok_or_else(refused)?;
     let _guard = (more >= SMALL).then(|| ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner));
     if length > bytes.capacity() {
-        // While it is moved to a larger place, both count.
+        // A reallocation may need the old and the new memory at once.
         let wanted = if bytes.is_empty() { length } else { length.max(bytes.capacity().saturating_mul(2)) };
         check(wanted as u64)?;
         bytes.try_reserve_exact(wanted - bytes.len())?;
@@ -42,7 +43,7 @@ pub fn grow(bytes: &mut Vec<u8>, more: u64) -> Result<()> {
     Ok(())
 }
 
-/// An error of the kind `OutOfMemory` if `size` bytes, in one piece or several, cannot be allocated.
+/// Checks that `size` bytes, in one piece or several, can be allocated. Fails with an error of the kind `OutOfMemory`.
 pub fn check(size: u64) -> Result<()> {
     let size = usize::try_from(size).map_err(|_| refused())?;
     if size < SMALL {
@@ -51,25 +52,25 @@ pub fn check(size: u64) -> Result<()> {
     if own_memory().saturating_add(size as u64) > share() {
         return Err(refused());
     }
-    // A limit on the address space (`ulimit -v`) shows only by trying.
+    // A limit on the address space (`ulimit -v`) shows only when an allocation fails.
     let wanted = size.checked_add(RESERVE).ok_or_else(refused)?;
     Ok(Vec::<u8>::new().try_reserve_exact(wanted)?)
 }
 
-/// The most of `wanted`, its half, a quarter and so on that can be allocated.
+/// Returns the largest of `wanted`, its half, a quarter and so on that can be allocated; 0 if none can.
 pub fn at_most(wanted: u64) -> u64 {
     let halves = std::iter::successors(Some(wanted), |size| Some(size / 2));
     halves.take_while(|&size| size > 0).find(|&size| check(size).is_ok()).unwrap_or(0)
 }
 
-/// What pmdb may take in all: at most half of what it has and could have. The rest is for the target, which may be in
-/// the same cgroup.
+/// Returns the most bytes that pmdb may take in all: half of what it has and could have. The other half is for the
+/// target, which may be in the same cgroup.
 fn share() -> u64 {
     let free = available().into_iter().chain(room()).min();
     free.map_or(BUDGET, |free| BUDGET.min(free.saturating_add(own_memory()) / 2))
 }
 
-/// What pmdb has now: its resident pages that are not of files.
+/// Returns the bytes that pmdb has: its resident pages that are not of files (`/proc/self/statm`).
 fn own_memory() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let mut fields = text.split(' ').skip(1).map_while(|field| field.parse::<u64>().ok());
@@ -77,7 +78,7 @@ fn own_memory() -> u64 {
     resident.saturating_sub(of_files).saturating_mul(rustix::param::page_size() as u64)
 }
 
-/// `MemAvailable` of the machine that pmdb runs on: what can be allocated without swapping.
+/// Returns `MemAvailable` in bytes: what the machine can allocate without swapping.
 fn available() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
@@ -89,11 +90,11 @@ fn refused() -> Error {
     ErrorKind::OutOfMemory.into()
 }
 
-/// The files of a group, and a line of its `memory.stat`.
+/// The names of the files of a cgroup, and of a line in its `memory.stat`.
 struct CgroupNames {
     limit: &'static str,
     used: &'static str,
-    /// Page cache that was not used for long: the kernel drops it before anything else.
+    /// The file pages on the inactive list, which the kernel reclaims first.
     droppable: &'static str,
 }
 
@@ -101,9 +102,9 @@ const V1: CgroupNames =
     CgroupNames { limit: "memory.limit_in_bytes", used: "memory.usage_in_bytes", droppable: "total_inactive_file" };
 const V2: CgroupNames = CgroupNames { limit: "memory.max", used: "memory.current", droppable: "inactive_file" };
 
-/// What the tightest of pmdb's own groups leaves; `None` if none of those that can be seen has a limit.
+/// Returns the bytes that the cgroup of pmdb and its ancestors leave; `None` if none that is visible has a limit.
 pub(super) fn room() -> Option<u64> {
-    /// The hierarchy. A later mount of it is not noticed.
+    /// The mount of the hierarchy. A later mount is not noticed.
     static MOUNT: OnceLock<Option<Mount>> = OnceLock::new();
     if MOUNT.get().is_none() {
         let mut budget = until_interrupted();
@@ -113,19 +114,19 @@ pub(super) fn room() -> Option<u64> {
         _ = MOUNT.set(mounts.and_then(|mounts| mounts::hierarchy(&mounts, Controller::Memory).cloned()));
     }
     let mount = MOUNT.get()?.as_ref()?;
-    // pmdb may have been moved to another group.
+    // Read anew: pmdb may have been moved to another cgroup.
     let own = mount.group_in(&fs::read("/proc/self/cgroup").ok()?, Controller::Memory);
     let names = if mount.filesystem == "cgroup2" { V2 } else { V1 };
     tightest(path(mount.point.as_bytes()), path(&own.unwrap_or_default()), &names)
 }
 
-/// What is left in the group `own` below `point`, and in each group that it is part of.
+/// Returns the fewest bytes that are left in the cgroup `own` below `point` or in an ancestor.
 fn tightest(point: &Path, own: &Path, names: &CgroupNames) -> Option<u64> {
     let own: PathBuf = point.components().chain(own.components().filter(|part| part.as_os_str() != "/")).collect();
     own.ancestors().take_while(|group| group.starts_with(point)).filter_map(|group| room_in(group, names)).min()
 }
 
-/// What is left in one group; `None` if it has no limit, or hides it.
+/// Returns the bytes that are left in one cgroup; `None` if it has no limit or its files cannot be read.
 fn room_in(group: &Path, names: &CgroupNames) -> Option<u64> {
     let text = |file: &str| fs::read_to_string(group.join(file)).ok();
     let number = |file| text(file)?.trim().parse::<u64>().ok();

@@ -1,5 +1,5 @@
-//! What pmdb takes of the machine that it runs on, for itself: memory, rights, the files that it reads and writes, and
-//! what it does before a signal ends it.
+//! What pmdb takes of the machine that it runs on: memory, rights, the files that it reads and writes; and its cleanup
+//! before a signal ends it.
 
 #[cfg(feature = "cli")]
 pub mod ending;

@@ -1,5 +1,5 @@
-//! The files that a command makes. A regular file appears whole or not at all, and takes the place of a regular file
-//! only; a pipe and a device are written into; everything else is refused.
+//! The files that a command writes. A regular file appears whole or not at all, and replaces only a regular file. A
+//! pipe and a device are written into. Everything else is refused.
 
 use super::ending::BeforeEnd;
 use super::outlet::Outlet;
@@ -17,50 +17,50 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// What may be where the file is to be.
+/// The kinds of files that may already be at the path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Allowed {
-    /// A regular file, which is replaced.
+    /// Whether a regular file may be there; it is replaced.
     pub replaces_file: bool,
-    /// A pipe or a character device, which is written into.
+    /// Whether a pipe or a character device may be there; it is written into.
     pub writes_into: bool,
 }
 
-/// Why there is no file.
+/// Why a file was not written.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
 pub enum NewFileError {
     /// The path is empty.
     #[error("the name of the file is empty")]
     Empty,
-    /// There is a file, and it may not be replaced.
+    /// A file that may not be replaced is at the path.
     #[error("{} already exists", .0.display())]
     Exists(PathBuf),
-    /// What is there is no file.
+    /// Neither a regular file nor an allowed pipe or device is at the path.
     #[error("cannot write {}: it is {what}", path.display())]
     NoFile {
-        /// Where it is.
+        /// The path.
         path: PathBuf,
-        /// With its article.
+        /// The kind of file, with its article.
         what: &'static str,
     },
-    /// A named pipe without a reader.
+    /// The path is of a named pipe without a reader.
     #[error("cannot write {}: no program reads this pipe", .0.display())]
     NoReader(PathBuf),
-    /// The system refuses.
+    /// A system call failed.
     #[error("cannot write {}: {}", path.display(), words(*error))]
     Io {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The error of the system call.
         error: Errno,
     },
 }
 
-/// Writes a file whose name is on the command line: one that is there is replaced, a pipe or a device is written into.
+/// Writes a file that the command line names. A regular file is replaced; a pipe or a device is written into.
 ///
 /// # Errors
-/// What is there is neither, or the system refuses.
+/// Fails if something else is at `path`, or a system call fails.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), NewFileError> {
     let allowed = Allowed { replaces_file: true, writes_into: true };
     let file = NewFile::create(path, allowed, Mode::from_raw_mode(0o666))?;
@@ -82,15 +82,15 @@ pub struct NewFile {
 
 #[derive(Debug)]
 enum Place {
-    /// A pipe, a device, or what a descriptor of this process is of.
+    /// A pipe, a device, or the file of a descriptor of this process.
     Stream,
-    /// No name yet (O_TMPFILE).
+    /// A file without a name (O_TMPFILE).
     Nameless { replaces: bool },
-    /// A name beside the place, where the file system has no files without a name.
+    /// A file with a hidden name in the same directory, where the file system lacks O_TMPFILE.
     Beside { replaces: bool, hidden: Hidden },
 }
 
-/// A file under a hidden name, which goes with it.
+/// The hidden name of a file. Dropping the value removes the name.
 #[derive(Debug)]
 struct Hidden {
     path: PathBuf,
@@ -99,16 +99,16 @@ struct Hidden {
 
 impl Drop for Hidden {
     fn drop(&mut self) {
-        // Nothing is left to do if it cannot be removed, or has its own name by now.
+        // The name cannot be removed, or was renamed: nothing is left to do.
         _ = unlinkat(CWD, &self.path, AtFlags::empty());
     }
 }
 
 impl NewFile {
-    /// Begins the file at `path`, with these permissions if it is a new one.
+    /// Begins to write a file for `path`. A new file gets the permissions `mode`.
     ///
     /// # Errors
-    /// What is there already is not allowed, or the system refuses.
+    /// Fails if a file that `allowed` excludes is at `path`, or a system call fails.
     pub fn create(path: &Path, allowed: Allowed, mode: Mode) -> Result<NewFile, NewFileError> {
         let bytes = path.as_os_str().as_bytes();
         if bytes.is_empty() {
@@ -128,9 +128,9 @@ impl NewFile {
                 FileType::Fifo | FileType::CharacterDevice if allowed.writes_into => {
                     return NewFile::stream(path, OFlags::NOFOLLOW);
                 }
-                // These links lead to what the program was given.
+                // Such a link leads to a file that the program was given.
                 FileType::Symlink if allowed.writes_into && is_own_descriptor(path) => {
-                    // A file is gone on with where it ends: the descriptor may have been written to before.
+                    // Appends to a regular file: others may have written to the descriptor before.
                     return NewFile::stream(path, OFlags::APPEND);
                 }
                 other => return Err(no_file(with_article(other))),
@@ -148,7 +148,7 @@ impl NewFile {
             }
             Err(error) => return Err(io(error)),
         };
-        // While it is locked it is no leftover, for processes of other pid namespaces too.
+        // The lock shows that the file is no leftover, also to processes of other pid namespaces.
         _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
         if let Some((user, group)) = invoking_user() {
             fchown(&file, Some(user), Some(group)).map_err(io)?;
@@ -157,7 +157,7 @@ impl NewFile {
     }
 
     fn stream(path: &Path, flags: OFlags) -> Result<NewFile, NewFileError> {
-        // Non-blocking: opening a named pipe without a reader would wait, and Ctrl-C would not end that.
+        // Non-blocking: opening a named pipe without a reader would wait, even after Ctrl-C.
         let flags = flags | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
         let file = openat(CWD, path, flags, Mode::empty()).map_err(|error| match error {
             Errno::NXIO => NewFileError::NoReader(path.to_owned()),
@@ -175,23 +175,23 @@ impl NewFile {
         }
     }
 
-    /// What it is written through. Of a pipe or a device it does not block.
+    /// Returns a copy of the descriptor to write through. Writes to a pipe or a device do not block.
     ///
     /// # Errors
-    /// The process has too many files open.
+    /// Fails if the process has too many files open.
     pub fn file(&self) -> io::Result<File> {
         self.file.try_clone()
     }
 
-    /// Whether it is a pipe or a device.
+    /// Returns whether the file is written in place: a pipe, a device, or a given descriptor.
     pub fn is_stream(&self) -> bool {
         matches!(self.place, Place::Stream)
     }
 
-    /// Gives the file its name.
+    /// Gives the file its name, once its contents are on the disk.
     ///
     /// # Errors
-    /// Something is there by now, or the system refuses.
+    /// Fails if a file that may not be replaced has appeared at the path, or a system call fails.
     pub fn publish(self) -> Result<(), NewFileError> {
         let path = &self.path;
         let failed = |error| match error {
@@ -215,7 +215,7 @@ impl NewFile {
         }
     }
 
-    /// Links a file without a name.
+    /// Gives a file without a name the name `path`.
     fn link(&self, path: &Path) -> Result<(), Errno> {
         use std::os::fd::AsRawFd;
         let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
@@ -224,9 +224,10 @@ impl NewFile {
 }
 
 impl Hidden {
-    /// Gives something a hidden name beside `path`, which `make` does unless that name is taken.
+    /// Calls `make` with hidden names in the directory of `path` until one is not taken.
     fn named<T>(path: &Path, mut make: impl FnMut(&Path) -> Result<T, Errno>) -> Result<(T, Hidden), Errno> {
-        /// More are never taken: each is of a process with this number that is gone, or in another pid namespace.
+        /// The most names that are tried. A taken one is of an earlier process with the same id, or of a process in
+        /// another pid namespace.
         const MOST: usize = 100;
         for number in 0..MOST {
             let mut name = hidden_prefix(path.file_name().unwrap_or_default());
@@ -235,7 +236,7 @@ impl Hidden {
             match make(&hidden) {
                 Ok(made) => {
                     let leftover = hidden.clone();
-                    // Without this the next writer removes it.
+                    // If it cannot be registered, the next writer removes the file.
                     let at_end = BeforeEnd::new(move || _ = unlinkat(CWD, &leftover, AtFlags::empty())).ok();
                     return Ok((made, Hidden { path: hidden, _at_end: at_end }));
                 }
@@ -254,7 +255,7 @@ impl Hidden {
 
 const SUFFIX: &str = ".part";
 
-/// What the hidden names of a file begin with.
+/// Returns the beginning of the hidden names of the file `name`.
 fn hidden_prefix(name: &OsStr) -> OsString {
     let mut prefix = OsString::from(".");
     prefix.push(name);
@@ -262,7 +263,7 @@ fn hidden_prefix(name: &OsStr) -> OsString {
     prefix
 }
 
-/// Removes what processes that are gone have left of a file of that name. What cannot be removed stays.
+/// Removes hidden files that ended processes have left of a file `name`. Failures are ignored.
 fn remove_leftovers(directory: &Path, name: &OsStr) {
     let prefix = hidden_prefix(name);
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
@@ -272,7 +273,7 @@ fn remove_leftovers(directory: &Path, name: &OsStr) {
         let Some(process) = number.and_then(process_of) else {
             continue;
         };
-        // In a container, each run may have the same number: a living writer has locked its file.
+        // In a container, each run may have the same process id: a running writer has locked its file.
         let is_gone = rustix::process::test_kill_process(process) == Err(Errno::SRCH)
             || process.as_raw_pid().cast_unsigned() == std::process::id();
         let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -287,7 +288,7 @@ fn remove_leftovers(directory: &Path, name: &OsStr) {
     }
 }
 
-/// The process in a hidden name: `812`, or `812.0`.
+/// Returns the process whose id is in a hidden name: `812`, or `812.0`.
 fn process_of(number: &[u8]) -> Option<rustix::process::Pid> {
     let number = std::str::from_utf8(number).ok()?;
     let (process, count) = number.split_once('.').unwrap_or((number, "0"));
@@ -297,7 +298,7 @@ fn process_of(number: &[u8]) -> Option<rustix::process::Pid> {
     rustix::process::Pid::from_raw(process)
 }
 
-/// Whether a path is a link of the kernel to a descriptor of this process.
+/// Returns whether `path` is a link in `/proc/self/fd`, `/dev/fd` and the like to a descriptor of this process.
 fn is_own_descriptor(path: &Path) -> bool {
     let bytes = path.as_os_str().as_bytes();
     let is_number = |rest: &[u8]| !rest.is_empty() && rest.iter().all(u8::is_ascii_digit);
@@ -322,7 +323,7 @@ fn with_article(kind: FileType) -> &'static str {
     }
 }
 
-/// The user who ran sudo, and their group.
+/// Returns the user who ran sudo, and their group.
 fn invoking_user() -> Option<(Uid, Gid)> {
     rustix::process::geteuid().is_root().then_some(())?;
     let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();

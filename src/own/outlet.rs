@@ -1,4 +1,4 @@
-//! Writes into pipes and devices, which may be full for ever: Ctrl-C and the end of the reader end the wait.
+//! Writes to pipes and devices. A full one is waited for until Ctrl-C, or until no reader is left.
 
 use crate::budget::{Budget, OutOfBudget};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -8,61 +8,61 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// A pipe that can be written takes this many bytes at once (PIPE_BUF).
+/// The bytes of one write: a pipe that poll(2) reports as writable takes PIPE_BUF bytes at once.
 const AT_ONCE: usize = 4096;
 
-/// The time between two looks at Ctrl-C, which may have come to another thread.
+/// The time of one wait, after which Ctrl-C is checked: another thread may have got the signal.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// Steps after which a budget looks at Ctrl-C.
+/// The steps after which a budget checks for Ctrl-C.
 const LOOK: u64 = 1024;
 
-/// A file that is written into, which may be a pipe or a device.
+/// A file to write to, which may be a pipe or a device.
 #[derive(Debug)]
 pub struct Outlet<F> {
     file: F,
     budget: Budget,
-    /// Whether it may be full; a regular file never is.
+    /// Whether a write may wait; that of a regular file does not.
     may_wait: bool,
-    /// Whether a wait was given up: the reader would miss a part.
+    /// Whether a wait was given up. Later writes fail, as the reader would miss a part.
     is_over: bool,
 }
 
-/// Whether Ctrl-C, or the time limit after it, is why something was not written.
+/// Returns whether `error` is Ctrl-C or the time limit after it.
 pub fn is_interruption(error: &io::Error) -> bool {
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
     error.kind() == io::ErrorKind::Interrupted || matches!(cause, Some(OutOfBudget::Interrupted | OutOfBudget::Time))
 }
 
 impl<F: AsFd> Outlet<F> {
-    /// Writes into `file`, and waits for its reader as long as `budget` lasts.
+    /// Returns an outlet that writes to `file` and waits for its reader as long as `budget` lasts.
     pub fn new(file: F, budget: Budget) -> Outlet<F> {
         let is_file = |stat: Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         let may_wait = !fstat(&file).is_ok_and(is_file);
         Outlet { file, budget, may_wait, is_over: false }
     }
 
-    /// The file itself.
+    /// Returns the file that is written to.
     pub fn get_ref(&self) -> &F {
         &self.file
     }
 
-    /// Waits no longer than `time` from now on: its user wants an end.
+    /// Limits all waits to `time` from now on.
     pub fn end_within(&mut self, time: Duration) {
         self.budget = std::mem::take(&mut self.budget).within(time);
     }
 
-    /// Waits until it can be written.
+    /// Waits until the file can be written.
     fn wait(&mut self) -> io::Result<()> {
         loop {
             let mut files = [PollFd::new(&self.file, PollFlags::OUT)];
             match poll(&mut files, Some(&PATIENCE)) {
                 Ok(0) | Err(Errno::INTR) => {}
-                // What is wrong, such as that nobody reads, the write reports.
+                // An error, such as that no reader is left, is returned by the write.
                 Ok(_) => return Ok(()),
                 Err(error) => return Err(error.into()),
             }
-            // A copy: the flag of Ctrl-C is lowered again, and the next command is not over.
+            // Spends from a copy: the next command clears Ctrl-C and may write again.
             let left = self.budget.clone().spend(LOOK);
             self.is_over = left.is_err();
             left.map_err(io::Error::other)?;

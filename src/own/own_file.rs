@@ -1,5 +1,5 @@
-//! Files that pmdb reads because of where they are: the init file, the history, the user's settings of the editor. Nobody
-//! named them, so somebody else must not be able to choose what is in them.
+//! Files that pmdb reads from a fixed place: the init file, the history, the user's settings of the editor. No command
+//! names them, so other users must not be able to write them.
 
 use crate::access::words;
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat, stat};
@@ -8,22 +8,22 @@ use rustix::process::geteuid;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-/// The largest such file.
+/// The largest size in bytes of such a file.
 const LARGEST: i64 = 16 << 20;
 
-/// Whether the file may be somewhere else.
+/// Whether the last component of the path may be a symbolic link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Links {
-    /// A symbolic link leads to it, as in a directory of settings that is kept elsewhere.
+    /// Allowed, as for a directory of settings that is kept elsewhere.
     Followed,
-    /// What is written goes to the file itself.
+    /// Refused, as for a file that pmdb writes to.
     Refused,
 }
 
-/// Opens a file that only its user or root can have written; `None` if there is none. Never waits.
+/// Opens a file that only the user of pmdb or root can have written. Returns `None` if there is no file. Never waits.
 ///
 /// # Errors
-/// What is wrong with it, as a clause: `it is a named pipe`.
+/// Returns what is wrong with the file, as a clause: `it is a named pipe`.
 pub fn open(path: &Path, links: Links) -> Result<Option<OwnedFd>, String> {
     let file = match regular(path, links)? {
         Some((file, found)) => match fault(&found) {
@@ -39,11 +39,10 @@ pub fn open(path: &Path, links: Links) -> Result<Option<OwnedFd>, String> {
     }
 }
 
-/// Opens a regular file that is not too large to be read whole, whoever has written it; `None` if there is none. Never
-/// waits.
+/// Opens a regular file of at most 16 MiB, whoever can write it. Returns `None` if there is no file. Never waits.
 ///
 /// # Errors
-/// What is wrong with it, as a clause.
+/// Returns what is wrong with the file, as a clause.
 pub fn regular(path: &Path, links: Links) -> Result<Option<(OwnedFd, Stat)>, String> {
     let mut flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     flags.set(OFlags::NOFOLLOW, links == Links::Refused);
@@ -64,11 +63,11 @@ pub fn regular(path: &Path, links: Links) -> Result<Option<(OwnedFd, Stat)>, Str
     }
 }
 
-/// Who else may write it, as a verb; `None` if only the user of this program or root may.
+/// Returns who else may write the file, as a verb; `None` if only the user of pmdb or root may.
 fn fault(found: &Stat) -> Option<String> {
     let user = geteuid().as_raw();
     let (owner, of_group, mode) = (found.st_uid, found.st_gid, Mode::from_raw_mode(found.st_mode));
-    // A user whose group has no other member: its number is that of the user. Of any other group nobody knows.
+    // A group with the number of the user is taken for one without other members; the members of others are unknown.
     let is_own_group = of_group == owner;
     if owner != user && owner != 0 {
         Some(format!("belongs to user {owner}, and pmdb runs as user {user}"))

@@ -1,29 +1,28 @@
-//! The rights of pmdb: capabilities are raised around an open, and dropped again; and what would give pmdb those that it
-//! lacks.
+//! The capabilities of pmdb, which are raised for an open and lowered after it, and the remedies for missing ones.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 use std::cell::Cell;
 
-/// The capabilities for the files of another process: frame numbers in its page map and `map_files`, any process, any
-/// file mode.
+/// The capabilities that files of other processes need: for frame numbers in pagemap and for `map_files`, for any
+/// process, and for any file mode.
 const WANTED: CapabilitySet = CapabilitySet::SYS_ADMIN
     .union(CapabilitySet::SYS_PTRACE)
     .union(CapabilitySet::DAC_READ_SEARCH)
     .union(CapabilitySet::CHECKPOINT_RESTORE);
 
-/// Which of the wanted capabilities this thread holds.
+/// Whether the effective set of this thread contains the wanted capabilities.
 #[derive(Clone, Copy)]
 enum HeldRights {
-    /// All that it was permitted.
+    /// It contains all that are permitted.
     All,
-    /// Not all, except during an open: these are its sets otherwise.
+    /// It lacks some, except during an open. The value is its sets outside an open.
     Lowered(CapabilitySets),
 }
 
 thread_local! {
-    /// Each thread has sets of its own, which only it can change (kernel/capability.c): they are read once, not at each
-    /// of the very many opens.
+    /// The rights of this thread. Only the thread can change its sets (kernel/capability.c), so they are read once and
+    /// not for each open.
     static HELD: Cell<Option<HeldRights>> = const { Cell::new(None) };
 }
 
@@ -36,7 +35,7 @@ fn held_now() -> HeldRights {
     held
 }
 
-/// Does `work` with the wanted capabilities that this program was permitted (`setcap …=p`).
+/// Does `work` with the wanted capabilities that are permitted (`setcap …=p`).
 pub(crate) fn with_raised_rights<T>(work: impl FnOnce() -> T) -> T {
     let _lowered_at_the_end = raise();
     work()
@@ -52,12 +51,12 @@ fn raise() -> Option<LowerOnDrop> {
     Some(LowerOnDrop(before))
 }
 
-/// Does `work` with CAP_SYS_RAWIO too, which the kernel's memory needs. Afterwards this thread does not have it.
+/// Does `work` with CAP_SYS_RAWIO too, which the memory of the kernel needs. The thread lacks it afterwards.
 pub(crate) fn with_raw_memory<T>(work: impl FnOnce() -> T) -> T {
     let change = |change: fn(CapabilitySet, CapabilitySet) -> CapabilitySet| {
         if let Ok(sets) = capabilities(None) {
             let effective = change(sets.effective, sets.permitted & CapabilitySet::SYS_RAWIO);
-            // What is permitted may be raised, and anything may be dropped.
+            // A permitted capability can be raised, and any can be lowered.
             _ = set_capabilities(None, CapabilitySets { effective, ..sets });
         }
     };
@@ -74,66 +73,66 @@ struct LowerOnDrop(CapabilitySets);
 
 impl Drop for LowerOnDrop {
     fn drop(&mut self) {
-        // Dropping capabilities is always allowed.
+        // Lowering capabilities never fails.
         _ = set_capabilities(None, self.0);
         HELD.set(Some(HeldRights::Lowered(self.0)));
     }
 }
 
-/// Whether CAP_SYS_ADMIN, which frame numbers need, is held or permitted.
+/// Returns whether CAP_SYS_ADMIN, which frame numbers need, is permitted.
 pub(crate) fn has_sys_admin() -> bool {
     capabilities(None).is_ok_and(|sets| sets.permitted.contains(CapabilitySet::SYS_ADMIN))
 }
 
-/// Whether CAP_SYS_PTRACE, which opens processes of other users, is held or permitted.
+/// Returns whether CAP_SYS_PTRACE, which processes of other users need, is permitted.
 pub(crate) fn has_sys_ptrace() -> bool {
     capabilities(None).is_ok_and(|sets| sets.permitted.contains(CapabilitySet::SYS_PTRACE))
 }
 
-/// Files that this program should be able to have open at the same time: two for each of some thousand libraries.
+/// The open files that pmdb wants: two for each of some thousand libraries.
 const OPEN_FILES: u64 = 8192;
 
-/// Allows this program as many open files as it wants and the hard limit grants: shells mostly start programs with
-/// 1024, and a large process maps half as many libraries, each with its debug file.
+/// Raises the limit of open files to the wanted number, or to the hard limit if it is lower. Shells usually start
+/// programs with 1024; a large process maps half as many libraries, each with its debug file.
 pub fn allow_open_files() {
     let limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.map_or(OPEN_FILES, |hard| hard.min(OPEN_FILES));
     if limit.current.is_some_and(|current| current < wanted) {
         let raised = Rlimit { current: Some(wanted), ..limit };
-        // Everybody may raise it up to the hard limit. If it is refused all the same, fewer modules have names.
+        // Any process may raise it up to the hard limit. After a failure fewer modules have symbols.
         _ = setrlimit(Resource::Nofile, raised);
     }
 }
 
-/// How many files this program may have open.
+/// Returns the limit of open files.
 pub(crate) fn open_files() -> usize {
     let limit = getrlimit(Resource::Nofile).current;
     limit.map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX))
 }
 
-/// Holds back the rights that file capabilities gave this program (`setcap …=ep`) until they are needed, so that files
-/// named by the user are opened with the user's own rights. Root, who has them anyway, keeps them.
+/// Lowers the capabilities that file capabilities gave this program (`setcap …=ep`) until they are needed: files that
+/// the user names are opened with the user's rights. Root keeps them.
 pub fn hold_back() {
     if !rustix::process::geteuid().is_root() {
         lower();
     }
-    // Not even root reads the kernel's memory by the way.
+    // CAP_SYS_RAWIO is lowered for root too.
     with_raw_memory(|| ());
 }
 
 fn lower() {
     if let Ok(sets) = capabilities(None) {
         let lowered = CapabilitySets { effective: sets.effective - WANTED, ..sets };
-        // Dropping capabilities is always allowed.
+        // Lowering capabilities never fails.
         _ = set_capabilities(None, lowered);
         HELD.set(None);
     }
 }
 
-/// How pmdb gets its rights without sudo.
+/// The way to give pmdb its capabilities without sudo.
 pub(crate) const SETCAP: &str = "after `setcap cap_sys_admin,cap_sys_ptrace,cap_dac_read_search=p` on its file";
 
-/// How the user can give pmdb the missing rights.
+/// Returns how the user can give pmdb the capabilities `needed`.
 pub fn way_to(needed: &str) -> String {
     match in_first_user_namespace() {
         Some(false) => format!(
@@ -149,8 +148,8 @@ pub fn way_to(needed: &str) -> String {
     }
 }
 
-/// How the user can give pmdb the right to read the kernel's memory. File capabilities are no way: this right reaches
-/// farther than pmdb does.
+/// Returns how the user can give pmdb the right to read the memory of the kernel. It does not suggest file
+/// capabilities: this right reaches farther than pmdb does.
 pub(crate) fn way_to_raw_memory() -> String {
     let needed = "CAP_SYS_RAWIO and CAP_DAC_READ_SEARCH";
     match in_first_user_namespace() {
@@ -162,17 +161,17 @@ pub(crate) fn way_to_raw_memory() -> String {
     }
 }
 
-/// Whether pmdb has all of the rights `A and B`, and no user namespace of its own limits them.
+/// Returns whether pmdb has all of the capabilities `A and B`, and runs in the first user namespace.
 pub(crate) fn holds(needed: &str) -> bool {
     in_first_user_namespace() != Some(false) && are_among(needed, &usable_capabilities())
 }
 
-/// Whether all of `A and B` are held.
+/// Returns whether `held` contains all of `A and B`.
 fn are_among(needed: &str, held: &[&str]) -> bool {
     needed.split(" and ").all(|right| held.contains(&right))
 }
 
-/// The useful capabilities that pmdb holds, or can raise.
+/// Returns the useful capabilities that are permitted.
 pub(crate) fn usable_capabilities() -> Vec<&'static str> {
     let permitted = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.permitted);
     let held = NAMES.iter().filter(|(right, _)| permitted.contains(*right));
@@ -186,8 +185,8 @@ const NAMES: [(CapabilitySet, &str); 4] = [
     (CapabilitySet::CHECKPOINT_RESTORE, "CAP_CHECKPOINT_RESTORE"),
 ];
 
-/// The capabilities for page maps of other users' processes that pmdb lacks: to inspect them, and to open a file of
-/// mode 0400.
+/// Returns the capabilities that pmdb lacks for page maps of other users' processes: to inspect these, and to open a
+/// file of mode 0400.
 pub(crate) fn missing_for_other_users() -> Vec<&'static str> {
     let permitted = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.permitted);
     let opens = CapabilitySet::DAC_READ_SEARCH | CapabilitySet::DAC_OVERRIDE;
@@ -198,7 +197,7 @@ pub(crate) fn missing_for_other_users() -> Vec<&'static str> {
     missing
 }
 
-/// Whether this program runs in the first user namespace. Its number is fixed (PROC_USER_INIT_INO in
+/// Returns whether this program runs in the first user namespace, whose inode number is fixed (PROC_USER_INIT_INO in
 /// include/linux/proc_ns.h).
 pub(crate) fn in_first_user_namespace() -> Option<bool> {
     const FIRST: u64 = 0xEFFF_FFFD;

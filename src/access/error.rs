@@ -4,60 +4,60 @@ use crate::budget::OutOfBudget;
 use crate::kernel::{AddressRange, Name};
 use thiserror::Error as ThisError;
 
-/// `Result` with this room's error.
+/// `Result` with the error of this module.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why bytes could not be fetched.
 #[derive(Clone, Debug, ThisError)]
 #[non_exhaustive]
 pub enum Error {
-    /// The target exited, or the process was never there. Exit status 3.
+    /// The process has exited, or there is none. Exit status 3.
     #[error("{what}")]
     Gone {
-        /// A sentence: `process 812 (bash) has exited`.
+        /// The message, a sentence: `process 812 (bash) has exited`.
         what: String,
-        /// Whether it was never seen.
+        /// Whether no such process was ever seen.
         never_seen: bool,
     },
-    /// The kernel refuses. Exit status 4.
+    /// The kernel denies permission. Exit status 4.
     #[error("{what}")]
     NotPermitted {
-        /// What was tried and the kernel's answer.
+        /// The attempt and the error of the kernel.
         what: String,
-        /// What would help.
+        /// The remedy; empty if there is none.
         remedy: String,
     },
-    /// This kernel, or this kind of process, has no such thing.
+    /// The kernel, the kind of process or the file lacks the data.
     #[error("{what}")]
     NotAvailable {
-        /// What is missing and why.
+        /// The missing data, and why it is missing.
         what: String,
     },
-    /// The kernel wrote something that is not understood.
+    /// A line of the kernel that cannot be parsed.
     #[error(transparent)]
     Malformed(#[from] crate::kernel::text::BadLine),
-    /// Several processes match a name. Exit status 1: there is a target, but which is not clear.
+    /// Several processes have the name. Exit status 1: the target exists, but the name does not determine it.
     #[error("{} processes have the name or the executable `{name}`: choose a PID", candidates.len())]
     Ambiguous {
-        /// The name.
+        /// The name of the processes.
         name: String,
-        /// The processes.
+        /// The processes with the name.
         candidates: Vec<ProcessEntry>,
     },
-    /// Ctrl-C, or another limit.
+    /// Ctrl-C, or another limit of the budget.
     #[error(transparent)]
     OutOfBudget(#[from] OutOfBudget),
-    /// Any other failure of a system call.
+    /// A system call failed with another error.
     #[error("{what}: {}", words(error))]
     Io {
-        /// What was being read.
+        /// What was read.
         what: String,
-        /// The kernel's answer.
+        /// The error of the system call.
         error: rustix::io::Errno,
     },
 }
 
-/// The kernel's answer in its own words, without its number.
+/// Returns the text of an error of the system, without its number.
 pub fn words(error: impl std::fmt::Display) -> String {
     let text = error.to_string();
     match text.split_once(" (os error") {
@@ -66,56 +66,56 @@ pub fn words(error: impl std::fmt::Display) -> String {
     }
 }
 
-/// The parts that a capture was limited to; `None` if it has all.
+/// Returns the ranges that a capture was limited to, in words; `None` if it is of the whole process.
 pub(crate) fn parts_in_words(parts: &[AddressRange]) -> Option<String> {
     let (first, more) = parts.split_first()?;
     Some(if more.is_empty() { first.to_string() } else { format!("{first} and {} more ranges", more.len()) })
 }
 
-/// The remedy for what was refused to the pmdb that wrote a capture. The rights of its reader are others.
+/// Returns the remedy for what was refused when a capture was written: the rights of its reader do not matter.
 pub(crate) fn when_capturing(remedy: &str) -> String {
     format!("when capturing, {remedy}")
 }
 
 impl Error {
-    /// The target exited, or the process was never there.
+    /// Makes the error that the process has exited.
     pub(crate) fn gone(what: impl Into<String>) -> Self {
         Error::Gone { what: what.into(), never_seen: false }
     }
 
-    /// There is no such process.
+    /// Makes the error that there is no such process.
     pub(crate) fn no_such_process(what: impl Into<String>) -> Self {
         Error::Gone { what: what.into(), never_seen: true }
     }
 
-    /// The kernel refuses; `remedy` would help.
+    /// Makes the error that the kernel denies permission, with its remedy.
     pub(crate) fn not_permitted(what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Error::NotPermitted { what: what.into(), remedy: remedy.into() }
     }
 
-    /// This kernel, or this kind of process, has no such thing.
+    /// Makes the error that the data does not exist here.
     pub(crate) fn not_available(what: impl Into<String>) -> Self {
         Error::NotAvailable { what: what.into() }
     }
 
-    /// `file`, which is read in place of a process, does not have this.
+    /// Makes the error that `file`, which is read in place of a process, lacks `what`.
     pub(crate) fn not_in(file: &str, what: &str) -> Self {
         Error::not_available(format!("{what} {} not in {file}", if is_plural(what) { "are" } else { "is" }))
     }
 
-    /// Any other failure of a system call.
+    /// Makes the error that a system call failed.
     pub(crate) fn io(what: impl Into<String>, error: rustix::io::Errno) -> Self {
         Error::Io { what: what.into(), error }
     }
 
-    /// Whether a retry may succeed: files or memory were short.
+    /// Returns whether a retry may succeed: open files or memory were short, or a signal came.
     pub(crate) fn is_passing(&self) -> bool {
         use rustix::io::Errno;
         let short = |error| matches!(error, Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::INTR);
         matches!(self, Error::Io { error, .. } if short(*error))
     }
 
-    /// The remedy, if there is one.
+    /// Returns the remedy, if there is one.
     pub fn remedy(&self) -> Option<&str> {
         match self {
             Error::NotPermitted { remedy, .. } => Some(&**remedy).filter(|remedy| !remedy.is_empty()),
@@ -125,17 +125,17 @@ impl Error {
     }
 }
 
-/// Whether a noun, with what follows it, is a plural.
+/// Returns whether a noun, with or without a phrase after it, is a plural.
 fn is_plural(what: &str) -> bool {
     let ends = [" of ", " for ", " that ", " in ", " from ", " at ", " on ", " ("];
     let end = ends.iter().filter_map(|end| what.find(end)).min();
     let head = what.get(..end.unwrap_or(what.len())).unwrap_or_default();
-    // A name, or a question.
+    // A path, a name in brackets, or an indirect question.
     let is_single = head.starts_with(['/', '[']) || head.starts_with("whether ");
     !is_single && (head.contains(" and ") || head.ends_with('s') && !head.ends_with("ss"))
 }
 
-/// A process in a listing.
+/// A process in a list of processes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ProcessEntry {
@@ -143,13 +143,13 @@ pub struct ProcessEntry {
     pub pid: u32,
     /// Real user id.
     pub user: u32,
-    /// `comm`
+    /// The short name (`comm`).
     pub name: Name,
-    /// `S`, `R`, `Z` …
+    /// The state, a letter: `S`, `R`, `Z` …
     pub state: char,
-    /// Resident bytes (`VmRSS`); `None` for kernel threads and zombies.
+    /// The resident bytes (`VmRSS`); `None` for kernel threads and zombies.
     pub resident: Option<u64>,
-    /// Command line, empty for kernel threads; `None` where a read could fault memory of the process in.
+    /// The command line, empty for kernel threads; `None` where reading it could fault memory of the process in.
     pub command_line: Option<Name>,
 }
 

@@ -1,46 +1,45 @@
-//! Which process it is, and whether it still runs the same program.
+//! The identity of a process, and whether it still runs the same program.
 
 use crate::kernel::Name;
 
-/// The identity of a process: more than its number, as numbers are reused.
+/// The identity of a process. Its id alone is none, as ids are reused.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Identity {
     /// Process id.
     pub pid: u32,
-    /// When it started, in clock ticks since boot (`/proc/PID/stat` field 22); 0 in a core, which does not have it.
+    /// The start time in clock ticks since boot (`/proc/PID/stat` field 22); 0 in a core, which lacks it.
     pub start_time: u64,
-    /// The short name the kernel keeps (`comm`).
+    /// The short name that the kernel keeps (`comm`).
     pub name: Name,
 }
 
 impl Identity {
-    /// Whether both are of one process, even if its name has changed.
+    /// Returns whether both are of one process, even if its name has changed.
     pub fn is_same_process(&self, other: &Identity) -> bool {
         (self.pid, self.start_time) == (other.pid, other.start_time)
     }
 
-    /// Whether the start time is known. The first process of a machine may have a start time of 0 too.
+    /// Returns whether the start time is known. That of the first process of a machine may be 0 too.
     #[cfg(feature = "cli")]
     pub(crate) fn has_start_time(&self) -> bool {
         self.start_time != 0
     }
 }
 
-/// The state of the target since it was attached to.
+/// The state of the target since pmdb attached to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Liveness {
-    /// Still the same program.
+    /// The process still runs the same program.
     Alive,
-    /// The same process now runs another program: reopened, and everything known before is void.
+    /// The process has executed another program. The target was reopened, and all earlier data is void.
     Executed,
-    /// It has exited (or is a zombie): nothing is left to inspect. How it ended, as `wait` gives it; `None` where that
-    /// is not known.
+    /// The process has exited or is a zombie. The value is its status as wait(2) gives it; `None` if that is unknown.
     Exited(Option<i32>),
 }
 
-/// How long the address space that a process had at some time exists.
+/// The lifetime of the address space that a process had at some time.
 pub trait MemoryLifetime: Send + Sync {
-    /// Whether it is still there: the process has neither exited nor executed another program since.
+    /// Returns whether the address space still exists: the process has neither exited nor executed another program.
     fn is_alive(&self) -> bool;
 }

@@ -1,62 +1,62 @@
-//! The log of reads, of limited size.
+//! The log of the reads of a command, of limited size.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// For each kind of file, the values of so many pages are kept, and as many reads without values.
+/// The most words that are kept for each kind of file. A read without words counts as one.
 pub(crate) const MOST: usize = 64;
 
-/// One read.
+/// A read of a file, or a query of the kernel.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LoggedRead {
-    /// The file: `/proc/812/pagemap`.
+    /// The path of the file: `/proc/812/pagemap`.
     pub file: String,
-    /// The offset in bytes; `None` if it was read whole, or by another call.
+    /// The offset in bytes; `None` if the file was read whole, or another call was made.
     pub offset: Option<u64>,
-    /// Bytes that were asked for.
+    /// The bytes that were asked for.
     pub length: Option<u64>,
-    /// The words read, for a file with a word for each page.
+    /// The words that were read, of a file with one word for each page.
     pub words: Vec<u64>,
-    /// What the words are of, or what the query was.
+    /// What the words are of, or what the query asked.
     pub what: String,
-    /// The answer if it is not words, or the error of a read that failed.
+    /// The answer if it is not words, or the error of a failed read.
     pub found: Option<String>,
     /// A shell command that reads the same.
     pub repeat: Option<String>,
-    /// How often it was read, each time with the same result.
+    /// How often the same read was made with the same result.
     pub times: u64,
 }
 
 /// The reads of a command.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Reads {
-    /// In the order in which they were made.
+    /// The kept reads in the order in which they were made.
     pub kept: Vec<LoggedRead>,
-    /// Reads of which nothing is kept.
+    /// The number of reads that are not kept.
     pub more_reads: u64,
-    /// Words that were read and are not kept.
+    /// The number of words that are not kept.
     pub more_words: u64,
 }
 
-/// Collects reads, from several threads if a sweep has several.
+/// A log to which several threads of a sweep may add reads.
 #[derive(Default)]
 pub struct Log(Mutex<LogState>);
 
 #[derive(Default)]
 struct LogState {
     reads: Reads,
-    /// The number of reads kept for each kind of file.
+    /// The number of words kept for each kind of file. A read without words counts as one.
     by_kind: BTreeMap<&'static str, usize>,
 }
 
 impl Log {
-    /// Removes and returns what was read so far.
+    /// Removes and returns the reads so far.
     pub fn take(&self) -> Reads {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *kept).reads
     }
 
-    /// Records a read of a file of the kind `kind`.
+    /// Adds a read of a file of the kind `kind`, or counts it if the same read is kept.
     pub(crate) fn add(&self, kind: &'static str, mut read: LoggedRead) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let LogState { reads, by_kind } = &mut *kept;
@@ -83,7 +83,7 @@ impl Log {
         reads.kept.push(read);
     }
 
-    /// Records that a file was read whole: what was searched for in it, and what was found.
+    /// Adds the read of a whole file: what was searched for in it, and what was found.
     pub(crate) fn add_file(&self, kind: &'static str, file: String, what: &str, found: String) {
         self.add(
             kind,
@@ -98,12 +98,12 @@ impl Log {
     }
 }
 
-/// The command that shows any one word.
+/// Returns the command that shows one word of a file, with placeholders.
 pub fn dump_of_any() -> String {
     dump_command("FILE", "OFFSET", "8")
 }
 
-/// The command that shows these words of a file, one a line.
+/// Returns the command that shows these words of a file, one a line.
 pub(crate) fn dump_command(file: &str, offset: &str, length: &str) -> String {
     let order = if cfg!(target_endian = "little") { " -e" } else { "" };
     format!("xxd -s {offset} -l {length} -c 8 -g 8{order} {file}")

@@ -1,5 +1,5 @@
-//! The words of everybody who reads bytes of a target: the error, the identity of its process, the lifetime of its
-//! memory, a file that is read at offsets, the list of its mounts, and the log of what was read.
+//! The types of all readers of a target: the error, the identity of its process, the lifetime of its memory, a file
+//! that is read at offsets, the list of its mounts, and the log of reads.
 
 mod error;
 mod identity;
@@ -15,7 +15,7 @@ pub use read_at::{InMemory, ReadAt};
 use crate::budget::Budget;
 use crate::kernel::mounts::{self, Mount};
 
-/// The mounts in the text of mountinfo. Each is a step.
+/// Parses the mounts in the text of mountinfo. Each costs one step.
 pub(crate) fn mounts(text: &[u8], budget: &mut Budget) -> Result<Vec<Mount>> {
     let rows = mounts::mounts(text).map(|row| {
         budget.go_on()?;

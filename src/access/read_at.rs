@@ -1,13 +1,13 @@
-//! Files that are read at places.
+//! Files that are read at offsets.
 
 use crate::kernel::VirtualAddress;
 
-/// A file behind a region, opened by its identity. It is read by `pread`, not through a mapping, as its owner may
-/// truncate it.
+/// A mapped file that was opened by its identity. It is read with pread(2) and not mapped, as its owner may truncate
+/// it.
 pub trait ReadAt: Send + Sync {
-    /// Reads at `offset`; 0 at the end of the file.
+    /// Reads at `offset`. Returns 0 at the end of the file.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize>;
-    /// Reads at `offset` until `into` is full or the file ends, and returns how much was read.
+    /// Reads at `offset` until `into` is full or the file ends. Returns the number of bytes read.
     fn read_up_to(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize> {
         let mut done = 0;
         while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
@@ -23,35 +23,35 @@ pub trait ReadAt: Send + Sync {
         }
         Ok(done)
     }
-    /// Its size in bytes when it was opened.
+    /// Returns the size in bytes when the file was opened.
     fn len(&self) -> u64;
-    /// Whether it was empty when it was opened.
+    /// Returns whether the file was empty when it was opened.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Whether its section headers can be read: only memory has no more than what is loaded.
+    /// Returns whether section headers can be read: memory of a process holds only what is loaded.
     fn has_sections(&self) -> bool {
         true
     }
-    /// Device, inode, size and modification time as they are now: they change if the contents may have changed.
+    /// Returns device, inode, size and modification time at present. They change if the contents may have changed.
     fn fingerprint(&self) -> [u64; 4];
 }
 
-/// Contents that were already read: expanded from another file, or a mapping without a file.
+/// Contents that were already read: decompressed from another file, or of a mapping without a file.
 #[derive(Clone, Debug)]
 pub struct InMemory {
     bytes: Vec<u8>,
-    /// Where the target has them, if they are its memory.
+    /// The address of the contents in the target if they are its memory; 0 otherwise.
     address: u64,
 }
 
 impl InMemory {
-    /// A file with these bytes. Its fingerprint never changes: the file that they come from is checked instead.
+    /// Returns a file with these bytes. Its fingerprint never changes: the file that they come from is checked instead.
     pub fn file(bytes: Vec<u8>) -> Self {
         InMemory { bytes, address: 0 }
     }
 
-    /// The contents of a mapping of the target without a file, such as the vdso.
+    /// Returns the contents of a mapping of the target that has no file, such as the vdso.
     pub fn mapping(bytes: Vec<u8>, start: VirtualAddress) -> Self {
         let address = start.get();
         InMemory { bytes, address }

@@ -1,4 +1,4 @@
-//! The codes of errors, for programs, and the exit statuses that they mean.
+//! The error codes for programs, and the exit statuses that they imply.
 
 use crate::kernel::words::worded;
 use crate::report::json::{JsonForm, leaf};
@@ -73,7 +73,7 @@ pub const EXIT_STATUSES: [(&str, &str); 8] = [
 ];
 
 impl ErrorCode {
-    /// The exit status of a batch run that ends with it.
+    /// Returns the exit status of a batch run that ends with this error.
     pub const fn status(self) -> u8 {
         match self {
             ErrorCode::Failed

@@ -1,6 +1,6 @@
-//! Facts that several records have: the words of a frame, its place and cgroup, its folio (pages that the kernel manages
-//! as one), a page at one moment, what two processes share, what changes did to memory and swap, and numbers of a search
-//! for who maps a frame.
+//! Records that several others contain: the words of a frame, its place and cgroup, its folio (pages that the kernel
+//! manages as one), a page at one moment, the sharing of two processes, the net effect of changes on memory and swap,
+//! and the counts of a search for who maps a frame.
 
 use super::record::record;
 use super::{Fact, FlagNames, Reason, Why};
@@ -56,18 +56,18 @@ record! {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
 pub enum HowMapped {
-    /// One entry for the whole.
+    /// By one PMD.
     Pmd,
-    /// An entry for each page.
+    /// By one page-table entry for each page.
     Pte,
-    /// As a page of the hugetlb pool: always whole.
+    /// As a page of the hugetlb pool, always whole.
     Hugetlb,
-    /// This kernel does not show it.
+    /// Not shown by this kernel.
     Unknown,
 }
 
 impl HowMapped {
-    /// The word for it, if it is known.
+    /// Returns the word of the mapping, if it is known.
     pub fn word(self) -> Option<&'static str> {
         match self {
             HowMapped::Pmd => Some("pmd"),
@@ -94,19 +94,19 @@ record! {
 }
 
 impl FrameWords {
-    /// How often it is mapped, if the count is exact.
+    /// Returns the map count if it is exact, and no average over a large folio.
     pub fn exact_map_count(&self) -> Option<u64> {
         let count = self.map_count.as_ref().ok();
         count.copied().filter(|_| !self.map_count_average)
     }
 
-    /// Whether pmdb itself has all mappings but one, as far as that is known.
+    /// Returns whether all mappings but one are known to be of pmdb itself.
     pub fn is_once_besides_pmdb(&self) -> bool {
         let own = self.own_mappings.filter(|&own| own > 0);
         own.is_some_and(|own| self.exact_map_count() == Some(own + 1))
     }
 
-    /// For a frame about which nothing can be known.
+    /// Returns the words of a frame of which none can be read.
     pub fn unknown(reason: &Reason) -> Self {
         FrameWords {
             flags: Err(reason.clone()),
@@ -135,13 +135,13 @@ record! {
 }
 
 impl FramePlace {
-    /// Without what of it may be of another moment than the page-map entry.
+    /// Returns the place with the cgroup unknown: it may be of another time than the page-map entry.
     pub(crate) fn changed(self) -> Self {
         let (cgroup, path) = (self.cgroup.and(Err(Reason::Changed)), self.cgroup_path.and(Err(Reason::Changed)));
         FramePlace { cgroup, cgroup_path: path, ..self }
     }
 
-    /// For a frame about which nothing can be known.
+    /// Returns the place of a frame of which nothing is known.
     pub fn unknown(reason: &Reason) -> Self {
         FramePlace {
             zone: Err(reason.clone()),
@@ -153,13 +153,13 @@ impl FramePlace {
     }
 }
 
-/// The directory of a memory cgroup.
+/// The directory of a memory cgroup below the mount of its hierarchy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CgroupPath {
-    /// From the root of the hierarchy.
+    /// The path from the root of the hierarchy.
     Path(Name),
-    /// No directory has this inode: the group was removed while pages were still charged to it, or is outside of the
-    /// mounted hierarchy.
+    /// The inode number, which no directory has: the cgroup was removed while pages were charged to it, or is outside
+    /// of the mounted hierarchy.
     Gone(u64),
 }
 
@@ -173,7 +173,7 @@ impl fmt::Display for CgroupPath {
 }
 
 impl NetEffect {
-    /// The part of it that `pages` of `all` pages have, which changed in the same way. All have the whole.
+    /// Returns the share of `pages` among `all` pages that changed in the same way; their total is `self`.
     #[must_use]
     pub fn part(self, pages: u64, all: u64) -> NetEffect {
         let part = |bytes: u64| {

@@ -1,5 +1,5 @@
-//! The words of `huge`: who makes huge pages, why they do not, and why there may be none in memory that is
-//! allowed some.
+//! The words of `huge`: the maker of a huge page, why the kernel makes none, and why memory may have none although it
+//! could.
 
 use crate::kernel::words::worded;
 

@@ -1,11 +1,12 @@
-//! The kernel's own record of a frame, for several records.
+//! The kernel's record of a frame (`struct page`), for several records.
 
 use super::Fact;
 use super::record::record;
 use crate::kernel::words::worded;
 use crate::kernel::{Device, FrameNumber, Name, TableBits, TableEntry};
 
-/// A pin of a page that is no large folio is so many references (GUP_PIN_COUNTING_BIAS in include/linux/mm.h).
+/// The references that a pin of a page adds, unless the page is of a large folio (GUP_PIN_COUNTING_BIAS in
+/// include/linux/mm.h).
 pub const REFERENCES_OF_A_PIN: u64 = 1024;
 
 worded! {
@@ -36,7 +37,7 @@ worded! {
 }
 
 impl RecordedOwner {
-    /// Whether the frame has memory of processes or of files.
+    /// Returns whether the frame has memory of processes or of files.
     pub fn has_contents(self) -> bool {
         matches!(self, RecordedOwner::Anonymous | RecordedOwner::Merged | RecordedOwner::File)
     }

@@ -1,6 +1,6 @@
-//! The words for facts, and for what is unknown and why.
+//! The words for facts, and the reasons for unknown ones.
 //!
-//! A fact that is missing is never zero: it is a [`Reason`], by itself ([`Fact`]) or among those of a record ([`Why`]).
+//! A missing fact is never zero: it is a [`Reason`], in its place ([`Fact`]) or in the reasons of the record ([`Why`]).
 
 #[cfg(feature = "cli")]
 mod error_code;

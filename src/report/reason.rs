@@ -1,32 +1,33 @@
-//! Facts that may be unknown, and why; pages with an unknown fact, counted by reason; and why work ended early.
+//! Facts that may be unknown, with the reason; pages with an unknown fact, counted by reason; and why a command stops
+//! early.
 
 use crate::budget::OutOfBudget;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A fact, or the reason why it is not known. Never a zero in place of a reason.
+/// A fact, or the reason why it is unknown, which is never written as zero.
 pub type Fact<T> = Result<T, Reason>;
 
-/// Why a fact is not known.
+/// Why a fact is unknown.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The kernel hides frame numbers from an opener without CAP_SYS_ADMIN.
+    /// The kernel hides frame numbers from a process without CAP_SYS_ADMIN.
     FrameHidden,
-    /// A file could not be opened or read with these rights.
+    /// A file could not be opened or read with the rights of pmdb.
     NotPermitted {
-        /// What was tried and the answer.
+        /// The attempt and its error.
         what: String,
-        /// What would help, where there is something to name.
+        /// The remedy, if one is known.
         remedy: Option<String>,
     },
-    /// This kernel does not show it.
+    /// The kernel does not show the fact.
     NotOnThisKernel(String),
-    /// The files of the target do not contain it, or it cannot be used.
+    /// The files that the target consists of lack the fact, or its record is unusable.
     NotInFile(String),
-    /// There is no such fact here, for example of the frame of a page without one.
+    /// The fact does not exist here, as the frame of a page that has none.
     NotApplicable(&'static str),
-    /// The target changed while it was being read.
+    /// The target changed during the read.
     Changed,
 }
 
@@ -43,17 +44,17 @@ impl fmt::Display for Reason {
 }
 
 impl Reason {
-    /// A refusal by the kernel, without a known remedy.
+    /// Returns the reason for a refusal by the kernel without a known remedy.
     pub fn not_permitted(what: impl Into<String>) -> Self {
         Reason::NotPermitted { what: what.into(), remedy: None }
     }
 
-    /// Why present pages have no words of their frames: the kernel shows none.
+    /// Returns the reason for present pages whose frames have no words: the kernel shows none.
     pub fn words_hidden() -> Self {
         Reason::NotOnThisKernel("the kernel shows no words of frames outside of online system memory".to_owned())
     }
 
-    /// The cause, without the remedy.
+    /// Returns the cause, without the remedy.
     pub fn cause(&self) -> &str {
         match self {
             Reason::FrameHidden => "frame numbers are hidden without CAP_SYS_ADMIN",
@@ -64,7 +65,7 @@ impl Reason {
         }
     }
 
-    /// The same, with the words for what is unknown before the cause.
+    /// Returns the reason with `what`, the name of the unknown, before its cause.
     #[must_use]
     pub fn of(self, what: &str) -> Self {
         match self {
@@ -77,7 +78,7 @@ impl Reason {
         }
     }
 
-    /// The remedy, if more rights would help.
+    /// Returns the remedy, if more rights would help.
     pub fn remedy(&self) -> Option<&str> {
         match self {
             Reason::FrameHidden => Some("attach or capture with sudo, outside of containers: see `help rights`"),
@@ -86,46 +87,47 @@ impl Reason {
         }
     }
 
-    /// The one reason that all of these are; several are joined. `None` without any.
+    /// Returns the reason if all are the same, and otherwise one that joins them. Returns `None` if there are none.
     pub(crate) fn of_all<'r>(reasons: impl Iterator<Item = &'r Reason>) -> Option<Reason> {
         let mut all = PagesByReason::default();
         reasons.for_each(|reason| all.add(1, reason.clone()));
         all.joined(|reason, _| reason.to_string())
     }
 
-    /// Whether more rights would help.
+    /// Returns whether more rights would help.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Reason::FrameHidden | Reason::NotPermitted { .. })
     }
 }
 
-/// For each reason, the number of pages that it holds for.
+/// The number of pages for each reason.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PagesByReason(BTreeMap<Reason, u64>);
 
 impl PagesByReason {
-    /// Counts more pages for a reason.
+    /// Adds pages to those of a reason.
     pub fn add(&mut self, pages: u64, reason: Reason) {
         *self.0.entry(reason).or_default() += pages;
     }
-    /// An answer about pages. Where there is none, it is no, and the pages are counted for the reason.
+    /// Returns an answer about `pages`. If it is unknown, counts the pages for the reason and returns false.
     pub fn or_count(&mut self, pages: u64, answer: Fact<bool>) -> bool {
         answer.unwrap_or_else(|reason| {
             self.add(pages, reason);
             false
         })
     }
-    /// Adds the counts of another.
+    /// Adds the counts of `others`.
     pub fn extend(&mut self, others: PagesByReason) {
         for (reason, pages) in others.0 {
             self.add(pages, reason);
         }
     }
-    /// The pages of all reasons.
+    /// Returns the number of pages of all reasons.
     pub fn pages(&self) -> u64 {
         self.0.values().sum()
     }
-    /// The reason, if there is only one; otherwise a text with the pages of each. `None` if no page was counted.
+    /// Returns the reason if there is only one, and otherwise one with the pages of each. Returns `None` if no page was
+    /// counted.
     pub fn reason(&self) -> Option<Reason> {
         self.joined(|reason, pages| match pages {
             1 => format!("1 page: {reason}"),
@@ -148,17 +150,17 @@ impl PagesByReason {
     }
 }
 
-/// Why a command is to stop emitting.
+/// Why a command must stop its output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stopped {
-    /// Ctrl-C.
+    /// Ctrl-C was pressed.
     Interrupted,
-    /// Nobody reads any more: the pager was left, the pipe is closed.
+    /// No reader is left: the user quit the pager, or the pipe is closed.
     Closed,
 }
 
 impl From<OutOfBudget> for Stopped {
-    /// A command has no limit but Ctrl-C.
+    /// Converts to `Interrupted`: only Ctrl-C limits a command.
     fn from(_: OutOfBudget) -> Stopped {
         Stopped::Interrupted
     }

@@ -1,5 +1,5 @@
-//! The declaration of a record: its fields, their meanings, and their JSON, in one place; and its reasons: why fields of
-//! it are `null`.
+//! The declaration of records, with their fields, meanings and JSON in one place; and the reasons of a record, why
+//! fields of it are `null`.
 
 use super::flag_names::FLAGS_RAW;
 #[cfg(feature = "serde")]
@@ -7,20 +7,21 @@ use super::json::{Field, JsonForm};
 use super::{Fact, Reason};
 use std::collections::BTreeMap;
 
-/// Declares records: for each a struct of public fields, its JSON, and a description of its fields for the reference.
+/// Declares records. Makes for each a struct with public fields, its JSON, and the descriptions of its fields for the
+/// reference.
 ///
-/// Each field is a [`Field`](super::field::Field), whose type decides how it is written. Before its name may stand
-/// - `[optional]`: it is left out when it is empty,
-/// - `[flat]`: it is a record itself, whose fields stand in its place,
-/// - `[as "name"]`: its name in JSON, if Rust does not allow that name.
+/// Each field is a [`Field`](super::json::Field), whose type decides its form. Its name may follow
+/// - `[optional]`: it is omitted if it is empty,
+/// - `[flat]`: it is a record, whose fields replace it,
+/// - `[as "name"]`: the name in JSON, if Rust does not allow it.
 ///
-/// After the name of a record may stand `as "type"`: it is a line of its own, of this type ([`Declared`]), and its
-/// comment is what the reference says about it. Others are parts of records.
+/// `as "type"` after the name of a record makes it a line of JSON of this type ([`Declared`]), which the reference
+/// describes by its comment. Without it the record is a part of others.
 ///
-/// Then may stand how the reasons for its unknown fields are written:
-/// - `with why`: as an object `why`, left out when there is none,
+/// After that, a clause decides how the reasons for unknown fields are written:
+/// - `with why`: as an object `why`, omitted if it is empty,
 /// - `with why if any`: the same for a row, without reasons of the kind "not applicable",
-/// - `within "name"`: it is only part of another record, as the field of that name, and that record has its reasons.
+/// - `within "name"`: by the record that has this one as its field of that name.
 macro_rules! record {
     (
         $(
@@ -70,7 +71,7 @@ macro_rules! record {
 
         #[cfg(feature = "serde")]
         impl $record {
-            /// Its fields, in the order of JSON.
+            /// The descriptions of the fields in the order of JSON.
             #[doc(hidden)]
             pub const FIELDS: &'static [crate::report::json::FieldDescription] = record!(@fields $why
                 $(crate::report::json::FieldDescription {
@@ -166,8 +167,8 @@ macro_rules! record {
 }
 pub(crate) use record;
 
-/// Declares a record of several shapes: an enum, whose JSON says in the field `by` which shape it is. The word after
-/// `as` is its type, as in [`record!`](crate::report::record).
+/// Declares a record of several shapes. Makes an enum, whose JSON names the shape in the field after `by`. The word
+/// after `as` is the type, as in [`record!`](crate::report::record).
 #[cfg(feature = "cli")]
 macro_rules! shapes {
     (
@@ -230,13 +231,13 @@ macro_rules! shapes {
 #[cfg(feature = "cli")]
 pub(crate) use shapes;
 
-/// The reasons of a record: field name → why it is `null`.
+/// The reasons of a record, by the name of the field that is `null` or uncertain.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Why(BTreeMap<&'static str, Reason>);
 
 impl Why {
-    /// The value of a fact if it is known; otherwise notes its reason under `field`.
+    /// Returns the value of a fact if it is known, and otherwise notes the reason under `field`.
     pub fn take<T>(&mut self, field: &'static str, fact: Fact<T>) -> Option<T> {
         match fact {
             Ok(value) => Some(value),
@@ -246,27 +247,27 @@ impl Why {
             }
         }
     }
-    /// Notes why `field` is unknown.
+    /// Notes the reason why `field` is unknown.
     pub fn note(&mut self, field: &'static str, reason: &Reason) {
         self.0.insert(field, reason.clone());
-        // Two forms of one fact.
+        // The same fact as a number.
         if field == "flags" {
             self.0.insert(FLAGS_RAW, reason.clone());
         }
     }
-    /// Drops the reason for `field`: it is known after all.
+    /// Removes the reason for `field`, which turned out to be known.
     pub fn forget(&mut self, field: &str) {
         self.0.remove(field);
     }
-    /// The reason for `field`.
+    /// Returns the reason for `field`.
     pub fn of(&self, field: &str) -> Option<&Reason> {
         self.0.get(field)
     }
-    /// Fields and reasons, by field name.
+    /// Returns the fields and their reasons, by the name of the field.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Reason)> {
         self.0.iter().map(|(field, reason)| (*field, reason))
     }
-    /// Whether everything is known.
+    /// Returns whether no field has a reason.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -274,13 +275,13 @@ impl Why {
 
 #[cfg(feature = "serde")]
 impl Why {
-    /// The reasons in a record.
+    /// Returns the reasons in a record.
     pub fn of_record(record: &impl Field) -> Self {
         let mut why = Why::default();
         record.reasons("", &mut |field, reason| why.note(field, reason));
         why
     }
-    /// The same for a row: without reasons of the kind "not applicable".
+    /// Returns the reasons in a row, without those of the kind "not applicable".
     pub fn of_row(row: &impl Field) -> Self {
         let mut why = Why::of_record(row);
         why.0.retain(|_, reason| !matches!(reason, Reason::NotApplicable(_)));
@@ -288,7 +289,7 @@ impl Why {
     }
 }
 
-/// Reasons for fields that have an uncertain value. They stand in the record's own `why`, not here.
+/// Reasons for fields with an uncertain value. `why` of the record contains them; no field is written for them.
 #[cfg(feature = "serde")]
 impl Field for Why {
     const FORM: JsonForm = JsonForm::Object(&[]);

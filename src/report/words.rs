@@ -1,5 +1,5 @@
-//! Words for what is found out: whose a page is, and what the next access will do; the classes of an account of memory,
-//! what is marked in them, and what stands beside their sum; and the changes that are seen.
+//! The words for derived facts: whose a page is, the effect of the next access, the classes of an account of memory
+//! with their marks and what is beside their sum, and the events of a watch.
 
 use crate::kernel::words::worded;
 
@@ -49,13 +49,13 @@ worded! {
     }
 }
 
-/// What an access will do. If there are several possible effects, the likeliest comes first.
+/// The outcome of an access.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AccessOutcome {
-    /// One of these.
+    /// The effects, of which one happens; the likeliest comes first.
     pub effects: Vec<Effect>,
-    /// Whether this access makes a private copy, of the present page or of the one that is faulted in. `None` if that
-    /// is unknown.
+    /// Whether the access makes a private copy, of the present page or of the one that is faulted in; `None` if that is
+    /// unknown.
     pub copies: Option<bool>,
 }
 
@@ -147,7 +147,7 @@ worded! {
 }
 
 impl Effect {
-    /// Its fault; the most likely one if several are possible.
+    /// Returns the fault of the effect; the likeliest one if several are possible.
     pub const fn fault(self) -> Fault {
         match self {
             Effect::Nothing => Fault::None,
@@ -180,14 +180,14 @@ impl Effect {
 }
 
 impl Effect {
-    /// Whether the access fails with a signal.
+    /// Returns whether the access fails with a signal.
     pub const fn is_refusal(self) -> bool {
         matches!(self.fault(), Fault::Segv | Fault::Bus | Fault::Kill)
     }
 }
 
 impl AccessOutcome {
-    /// One of `effects`, which make no copy beyond their own.
+    /// Returns an outcome with one of `effects`, of which only [`Effect::Copy`] makes a copy.
     pub fn of(effects: &[Effect]) -> Self {
         let copy = |effect: &Effect| *effect == Effect::Copy;
         AccessOutcome {
@@ -200,9 +200,9 @@ impl AccessOutcome {
         }
     }
 
-    /// The fault; `None` if it is unknown.
+    /// Returns the fault; `None` if it is unknown.
     pub fn fault(&self) -> Option<Fault> {
-        // If the swap cache still has the page, no I/O is needed.
+        // If the page is still in the swap cache, no I/O is needed.
         if self.effects.contains(&Effect::SwapIn) {
             return None;
         }
@@ -514,8 +514,8 @@ worded! {
 }
 
 impl EventKind {
-    /// Whether neighbouring pages share a row, wherever their frames were or are: they came, went, were swapped, or got
-    /// frames of their own.
+    /// Returns whether neighbouring pages of such events share a row, whatever their frames: they came, went, were
+    /// swapped, merged or copied, or became guard pages.
     pub const fn has_scattered_frames(self) -> bool {
         matches!(
             self,
@@ -531,17 +531,18 @@ impl EventKind {
         )
     }
 
-    /// The same of the frames before alone: those that became a huge page were anywhere.
+    /// Returns whether neighbouring pages share a row whatever their frames were before. Those that became a huge page
+    /// had frames anywhere.
     pub const fn had_scattered_frames(self) -> bool {
         matches!(self, EventKind::Collapsed) || self.has_scattered_frames()
     }
 
-    /// Whether it is about pages, rather than a region or the process.
+    /// Returns whether the event is of pages, and not of a region or the process.
     pub const fn is_of_pages(self) -> bool {
         !self.is_of_regions() && !matches!(self, EventKind::Executed | EventKind::Exited)
     }
 
-    /// Whether it is about a region.
+    /// Returns whether the event is of a region.
     pub const fn is_of_regions(self) -> bool {
         matches!(
             self,

@@ -1,5 +1,5 @@
-//! How facts and records are serialized. The type of a field decides: one that may be unknown is a [`Fact`]. And the
-//! descriptions of records: for the reference, the schema, and the tests that compare both with real output.
+//! The serialization of facts and records, and the descriptions of records. The type of a field decides its form: that
+//! of an unknown one is a [`Fact`]. The reference, the schema and the tests of real output use the descriptions.
 
 mod vocabulary;
 
@@ -13,49 +13,49 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display, Write};
 use std::ops::Deref;
 
-/// What a value is in JSON.
+/// The form of a value in JSON.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum JsonForm {
     /// `true` or `false`.
     Bool,
-    /// A whole number.
+    /// An integer.
     Integer,
-    /// A number, perhaps with a fraction.
+    /// A number, which may have a fraction.
     Number,
-    /// One of these words.
+    /// One of a set of words.
     Word(Words),
-    /// A string of hexadecimal digits behind `0x`.
+    /// A string of hexadecimal digits after `0x`.
     Hex,
     /// A string.
     Text,
-    /// A list.
+    /// An array.
     List(&'static JsonForm),
     /// An object with these fields.
     Object(&'static [FieldDescription]),
-    /// An object of one of several shapes. The field called `tag` names the shape.
+    /// An object of one of several shapes.
     OneOf {
-        /// The name of that field.
+        /// The name of the field whose value names the shape.
         tag: &'static str,
         /// The shapes.
         shapes: &'static [Shape],
     },
-    /// An object whose keys are data, with values of this form.
+    /// An object whose keys are data and whose values have this form.
     Map(&'static JsonForm),
-    /// One form or the other.
+    /// One of two forms.
     Either(&'static JsonForm, &'static JsonForm),
     /// The form, or `null`.
     OrNull(&'static JsonForm),
-    /// Flags: two fields, a list of names and a number.
+    /// Flags, which make two fields: an array of names and a number.
     Flags,
 }
 
-/// The words that a value may be.
+/// A set of words.
 #[derive(Clone, Copy, Debug)]
 pub struct Words {
-    /// What such a word is called.
+    /// The name of the set.
     pub name: &'static str,
-    /// All of them.
+    /// Returns the words.
     pub all: fn() -> Vec<String>,
 }
 
@@ -68,39 +68,39 @@ impl PartialEq for Words {
 /// One field of a record.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct FieldDescription {
-    /// Its name in JSON. Not used where `is_flat`.
+    /// The name in JSON; not used if `is_flat`.
     pub name: &'static str,
-    /// Its meaning, with the line ends of the source.
+    /// The meaning, with the line breaks of the source.
     pub about: &'static str,
-    /// What it is in JSON.
+    /// The form in JSON.
     pub form: JsonForm,
-    /// Whether it is left out when it is empty.
+    /// Whether the field is omitted if it is empty.
     pub is_optional: bool,
-    /// Whether the fields of its object stand in its place.
+    /// Whether the fields of the object replace the field.
     pub is_flat: bool,
 }
 
-/// One of several shapes that an object may have.
+/// One of several shapes of an object.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Shape {
     /// The value of the field that names the shape.
     pub name: &'static str,
-    /// What it is about, with the line ends of the source.
+    /// The description, with the line breaks of the source.
     pub about: &'static str,
-    /// Its other fields: an object, or again one of several shapes.
+    /// The form of the other fields: an object, or one of several shapes again.
     pub form: JsonForm,
 }
 
-/// The name of the field with the reasons for what is `null`.
+/// The name of the field with the reasons for `null`.
 pub const WHY: &str = "why";
 
 impl FieldDescription {
-    /// A field that is always there, and is not flat.
+    /// Describes a field that is never omitted and not flat.
     pub const fn new(name: &'static str, about: &'static str, form: JsonForm) -> Self {
         FieldDescription { name, about, form, is_optional: false, is_flat: false }
     }
 
-    /// The reasons for what is `null`.
+    /// The description of the field with the reasons for `null`.
     pub const WHY: FieldDescription = {
         let about = "Why fields are `null` or uncertain: a reason under the name of each.";
         FieldDescription { is_optional: true, ..FieldDescription::new(WHY, about, JsonForm::Map(&JsonForm::Text)) }
@@ -108,7 +108,7 @@ impl FieldDescription {
 }
 
 impl JsonForm {
-    /// The form of what may be missing: `null`, once.
+    /// Returns the form that `form` or `null` has.
     pub(crate) const fn or_null(form: &'static JsonForm) -> JsonForm {
         match form {
             JsonForm::OrNull(_) => *form,
@@ -116,14 +116,14 @@ impl JsonForm {
         }
     }
 
-    /// A word of an enumeration.
+    /// Returns the form of an enumeration of words; `name` is the name of the set.
     pub const fn word<T: Worded>(name: &'static str) -> JsonForm {
         JsonForm::Word(Words { name, all: || T::words().map(str::to_owned).collect() })
     }
 
-    /// The JSON fields of an object of this form, in order: flat fields are replaced by theirs, and flags are two
-    /// fields. For several shapes: the fields of all, optional unless every shape has them. Empty if the form is no
-    /// object.
+    /// Returns the JSON fields of an object of this form in their order, with flat fields and flags expanded. Of
+    /// several shapes, it returns the fields of all; a field that some shape lacks is optional. Returns none if the
+    /// form is no object.
     pub fn fields(self) -> Vec<FieldDescription> {
         let mut all = Vec::new();
         match self {
@@ -156,7 +156,7 @@ impl FieldDescription {
             ..field
         };
         let (names, number) = match self.form {
-            // Its reasons are among those of the whole.
+            // The `why` of the record contains its reasons.
             _ if self.is_flat => {
                 let fields = self.form.fields().into_iter();
                 return all.extend(fields.filter(|field| field.name != WHY).map(is_optional));
@@ -176,13 +176,13 @@ impl FieldDescription {
 
 /// A type that may be a field of a record.
 pub trait Field: Serialize {
-    /// What it is in JSON.
+    /// The form of the type in JSON.
     const FORM: JsonForm;
 
-    /// Writes it under `name`.
+    /// Writes the value under `name`.
     ///
     /// # Errors
-    /// Those of the serializer.
+    /// Fails if the serializer does.
     fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
         map.serialize_entry(name, self)
     }
@@ -190,43 +190,43 @@ pub trait Field: Serialize {
     /// Writes `null` under `name`.
     ///
     /// # Errors
-    /// Those of the serializer.
+    /// Fails if the serializer does.
     fn write_null<M: SerializeMap>(name: &'static str, map: &mut M) -> Result<(), M::Error> {
         map.serialize_entry(name, &())
     }
 
-    /// Writes its own fields, where it is an object.
+    /// Writes the fields of the value without `why`, if it is an object.
     ///
     /// # Errors
-    /// Those of the serializer.
+    /// Fails if the serializer does.
     fn write_flat<M: SerializeMap>(&self, _map: &mut M) -> Result<(), M::Error> {
         Ok(())
     }
 
-    /// Writes all that it has as an object by itself: its own fields, and the reasons for those that are `null`.
+    /// Writes all fields of an object that stands alone, also `why`.
     ///
     /// # Errors
-    /// Those of the serializer.
+    /// Fails if the serializer does.
     fn write_object<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
         self.write_flat(map)
     }
 
-    /// Whether it is empty, so that an optional field is left out.
+    /// Returns whether the value is empty, so that an optional field is omitted.
     fn is_absent(&self) -> bool {
         false
     }
 
-    /// Visits the reasons for what is `null` in it.
+    /// Calls `visit` with the reason for each `null` in the value.
     fn reasons<'a>(&'a self, _name: &'static str, _visit: &mut dyn FnMut(&'static str, &'a Reason)) {}
 }
 
-/// A record that is a line of its own in JSON.
+/// A record that is written as one line of JSON.
 pub trait Declared: Field {
-    /// Its type, the sentence about it, and its fields.
+    /// The type of the record, its description, and its form.
     const SHAPE: Shape;
 }
 
-/// Types that serialize as they are.
+/// Implements [`Field`] for types with a serializer.
 macro_rules! leaf {
     ($($type:ty => $form:expr),* $(,)?) => {
         $(impl crate::report::json::Field for $type {
@@ -236,7 +236,7 @@ macro_rules! leaf {
 }
 pub(crate) use leaf;
 
-/// Types that serialize as their words.
+/// Implements [`Field`] and the serializer for enumerations of words.
 macro_rules! words {
     ($($type:ty => $name:literal),* $(,)?) => {
         $(impl serde::Serialize for $type {
@@ -269,7 +269,7 @@ leaf! {
     Hex => JsonForm::Hex,
 }
 
-/// A word as a hexadecimal string.
+/// A number that is serialized as a hexadecimal string.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hex(pub u64);
 
@@ -293,7 +293,7 @@ impl Field for bool {
     }
 }
 
-/// Flags by name, and under `flags_raw` as a number.
+/// Flags are written by name, and under `flags_raw` as a number.
 impl Field for PageFlags {
     const FORM: JsonForm = JsonForm::Flags;
 
@@ -308,7 +308,7 @@ impl Field for PageFlags {
     }
 }
 
-/// A value that may not exist: `null` without a reason.
+/// A value that may not exist is `null`, without a reason.
 impl<T: Field> Field for Option<T> {
     const FORM: JsonForm = JsonForm::or_null(&T::FORM);
 
@@ -338,7 +338,7 @@ impl<T: Field> Field for Option<T> {
     }
 }
 
-/// A value that may be unknown: `null`, with the reason under `why`.
+/// A value that may be unknown is `null`, with the reason under `why`.
 impl<T: Field> Field for Fact<T> {
     const FORM: JsonForm = JsonForm::or_null(&T::FORM);
 
@@ -385,7 +385,7 @@ impl<T: Field> Field for Box<T> {
     }
 }
 
-/// Pages in each state. JSON has a field for every state, 0 if there are none, so that programs can rely on them.
+/// The pages in each state. JSON has a field for every state, also with 0 pages.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct EveryState(pub BTreeMap<State, u64>);
 
@@ -424,12 +424,12 @@ impl Field for EveryState {
     }
 }
 
-/// Names with a number each, in this order: an object.
+/// Numbers by name, which are serialized as an object in this order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Numbers<K>(pub Vec<(K, u64)>);
 
 impl<K> Numbers<K> {
-    /// Their sum.
+    /// Returns the sum of the numbers.
     pub fn sum(&self) -> u64 {
         self.iter().map(|(_, number)| *number).sum()
     }
@@ -453,7 +453,7 @@ impl<K: Serialize> Field for Numbers<K> {
     const FORM: JsonForm = JsonForm::Map(&JsonForm::Number);
 }
 
-/// Bytes as digits, two a byte.
+/// Bytes that are serialized as two hexadecimal digits each.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HexString(pub Vec<u8>);
 

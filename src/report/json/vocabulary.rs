@@ -1,4 +1,4 @@
-//! How the words for facts are serialized.
+//! The serialization of the words for facts.
 
 use super::{Field, FieldDescription, JsonForm, Words, leaf, words};
 use crate::kernel::huge::HugeChoice;
@@ -36,7 +36,7 @@ words! {
     Owner => "owner",
 }
 
-/// The fields of an [`AccessOutcome`].
+/// The descriptions of the fields of an [`AccessOutcome`].
 const OUTCOME: &[FieldDescription] = &[
     FieldDescription::new("effects", "The possible effects, one word each.", <Vec<Effect>>::FORM),
     FieldDescription::new(
@@ -52,7 +52,7 @@ fn words_of_mapping() -> Vec<String> {
     known.into_iter().filter_map(HowMapped::word).map(str::to_owned).collect()
 }
 
-/// The words for events, as they are serialized.
+/// Returns the words for events as JSON has them.
 fn words_of_events() -> Vec<String> {
     EventKind::ALL.iter().map(|kind| kind.words().replace([' ', '-'], "_")).collect()
 }

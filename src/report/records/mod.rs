@@ -1,10 +1,10 @@
-//! The output of commands: records, plain data. `render` turns them into text or JSON; nothing here is formatted.
+//! The records that commands output: plain data, which `render` formats as text or JSON.
 //!
-//! A record gives a reason for each missing fact: the field is `None`, and [`Why`](super::Why) holds the reason under
-//! the field's name. So hidden, not readable, and not known on this kernel never look like zero.
+//! A record has a reason for each missing fact: the field is `None`, and [`Why`](super::Why) has the reason under the
+//! name of the field. A fact that is hidden, unreadable or not shown by the kernel thus never looks like zero.
 //!
-//! Here are the records that several commands emit, and their parts. A record of one command is declared with it.
-//! [`SHARED`] describes each with its fields: the JSON reference follows from that.
+//! This module has the records that several commands output, and their parts. A record of one command is declared with
+//! the command. [`SHARED`] describes each with its fields, which make the JSON reference.
 
 mod page;
 mod session;
@@ -14,7 +14,7 @@ pub use session::*;
 
 use super::json::{Declared, Shape};
 
-/// The records that several commands emit.
+/// The descriptions of the records that several commands output.
 pub const SHARED: &[Shape] = &[
     Translation::SHAPE,
     Explanation::SHAPE,

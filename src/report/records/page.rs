@@ -1,5 +1,5 @@
-//! Records about pages, frames and regions, the marks of pictures, and the parts that other records share. And the
-//! answer of `explain`: what a page is, whose it is, and what the next access will do.
+//! Records about pages, frames and regions, the marks of pictures, the parts that other records share, and the answer
+//! of `explain`: what a page is, whose it is, and what the next access will do.
 
 use crate::kernel::words::worded;
 use crate::kernel::{Device, FrameNumber, Kind, Name, Permissions, PhysicalAddress, Region, State, VirtualAddress};
@@ -72,7 +72,7 @@ record! {
     }
 }
 
-/// As gdb writes it between its angle brackets: `malloc+16`.
+/// Writes the symbol as gdb does between angle brackets: `malloc+16`.
 impl fmt::Display for SymbolBrief {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.offset {

@@ -1,4 +1,4 @@
-//! Records about the session and its target; help, notes and errors; and those of `--serve`.
+//! Records about the session and its target, for help, notes and errors, and for `--serve`.
 
 use crate::kernel::Name;
 use crate::kernel::words::worded;
@@ -245,12 +245,12 @@ record! {
 }
 
 impl ErrorReport {
-    /// A failure with a message only.
+    /// Returns an error with a message only.
     pub fn of(message: impl Into<String>) -> Self {
         ErrorReport { message: message.into(), ..ErrorReport::default() }
     }
 
-    /// The same with a code of its own.
+    /// Returns the error with this code.
     pub fn with_code(self, code: ErrorCode) -> Self {
         ErrorReport { code, ..self }
     }
@@ -274,7 +274,7 @@ record! {
 }
 
 impl ErrorPlace {
-    /// `tour.pmdb:3:11: `; empty for a line that was typed.
+    /// Returns the file, line and column as a prefix, `tour.pmdb:3:11: `; empty for a typed line.
     pub fn position(&self) -> String {
         let Some(file) = &self.file else {
             return String::new();
@@ -288,15 +288,14 @@ impl ErrorPlace {
     }
 }
 
-/// The position and the line.
+/// Writes the position and the line.
 impl std::fmt::Display for ErrorPlace {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         write!(f, "{}{}", self.position(), self.text.trim())
     }
 }
 
-/// The term and its meaning in a row of a help text. The last gap of two blanks separates them: a term may have several
-/// parts.
+/// Splits a row of a help text at its last gap of two blanks: a term may have several parts.
 pub fn term_and_meaning(line: &str) -> Option<(&str, &str)> {
     let (term, meaning) = line.strip_prefix(' ')?.trim().rsplit_once("  ")?;
     Some((term.trim_end(), meaning))
@@ -343,18 +342,18 @@ worded! {
     }
 }
 
-/// The id of a request.
+/// The id of a request, as the client chose it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum RequestId {
-    /// A number.
+    /// An integer.
     Number(u64),
-    /// A text of the client's own.
+    /// A string.
     Text(String),
 }
 
 impl RequestId {
-    /// The bytes of its text.
+    /// Returns the length in bytes of a string; 0 for a number.
     pub fn bytes(&self) -> usize {
         match self {
             RequestId::Number(_) => 0,

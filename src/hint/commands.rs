@@ -1,4 +1,4 @@
-//! Hints for mistakes that belong to one command or to a kind of commands.
+//! Hints for mistakes in the arguments of certain commands.
 
 use crate::kernel::PageFlags;
 use crate::kernel::words::Worded;
@@ -6,22 +6,22 @@ use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::parser::short;
 use crate::lang::{Expected, Failure, FilterField, Function, Language, RegionField, Resolved, near};
 
-/// Commands whose argument is a value.
+/// Commands whose argument is an expression.
 const TAKE_VALUES: [&str; 5] = ["print", "output", "assert", "if", "while"];
 
-/// Whether the command of the line takes a value.
+/// Returns whether the command of the line takes an expression.
 pub(super) fn takes_value(failed: &Failure<'_>) -> bool {
     failed.command().is_some_and(|command| TAKE_VALUES.contains(&command))
 }
 
-/// What single letters are in gdb, which are short for commands that need an argument here.
+/// Letters that are other commands in gdb, and short here for commands that need an argument.
 const LETTERS_ALONE: &[(&str, &str)] = &[
     ("r", "in gdb `r` runs the program; here it is short for `region`: `region $sp`"),
     ("f", "in gdb `f` shows the frame of the stack; here it is short for `flags`: `flags $sp`"),
     ("t", "in gdb `t` shows the thread; here it is short for `translate`: `translate $sp`"),
 ];
 
-/// What to type for commands without the argument that they need.
+/// Commands that need an argument, with the hint if there is none.
 const ALONE: &[(&str, &str)] = &[
     ("print", "the last value is $: `print $`"),
     ("telescope", "for the stack: `telescope $sp`"),
@@ -31,7 +31,7 @@ const ALONE: &[(&str, &str)] = &[
     ("info", "`help info` lists them"),
 ];
 
-/// A command without its argument, or a letter that is another command in gdb.
+/// Returns the hint for a command without its argument, or for a letter that is another command in gdb.
 pub(super) fn alone(failed: &Failure<'_>) -> Option<String> {
     let [typed] = failed.tokens else {
         return None;
@@ -42,7 +42,7 @@ pub(super) fn alone(failed: &Failure<'_>) -> Option<String> {
     Some((*hint).to_owned())
 }
 
-/// `find WORD`
+/// Returns the hint for `find WORD`.
 pub(super) fn find_without_value(failed: &Failure<'_>) -> Option<String> {
     let [_, word] = failed.tokens else {
         return None;
@@ -52,10 +52,10 @@ pub(super) fn find_without_value(failed: &Failure<'_>) -> Option<String> {
     is_search.then(|| format!("add a value, as in `find {word}, VALUE`; to search for a text: `find all, \"{word}\"`"))
 }
 
-/// Letters that are short for other commands in gdb, where a number follows them.
+/// Letters that are short for other commands in gdb if a number follows.
 const LETTERS: &[(&str, &str)] = &[("f", "selects a frame of the stack"), ("t", "selects a thread")];
 
-/// What to say of a line that parses: a short command of gdb with a number that is no address.
+/// Returns the note about a line that parses: a short command of gdb with a number that is no address.
 pub(super) fn letter_with_number(language: Language, line: &str) -> Option<String> {
     let (letter, number) = line.split_once(' ')?;
     let (_, does) = LETTERS.iter().find(|(known, _)| *known == letter)?;
@@ -67,12 +67,12 @@ pub(super) fn letter_with_number(language: Language, line: &str) -> Option<Strin
     Some(format!("in gdb `{letter} {number}` {does}; here `{letter}` is `{ours}`, and {number} is an address"))
 }
 
-/// A command that is called like a function of C.
+/// Returns the hint for a command with parentheses, like a function of C.
 pub(super) fn called(failed: &Failure<'_>) -> Option<String> {
     failed.called().map(|meant| format!("write it without parentheses: `{meant}`"))
 }
 
-/// The clause of `walk` that answers for a range as this command does for one address, and what it does.
+/// Returns the clause of `walk` with which it does for a range what `command` does for one address, and what that is.
 fn for_a_range(command: &str) -> Option<(&'static str, &'static str)> {
     Some(match command {
         "who" => ("by mapcount", "counts the mappings of its pages"),
@@ -83,7 +83,7 @@ fn for_a_range(command: &str) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// A range in a command that takes one address: `who A, +64K`. The hint is a command that answers for a range.
+/// Returns the hint for a range after a command of one address, `who A, +64K`: a command for a range.
 pub(super) fn range_for_address(failed: &Failure<'_>) -> Option<String> {
     let command = failed.command()?;
     let (clause, answer) = for_a_range(command)?;
@@ -120,7 +120,8 @@ pub(super) fn range_for_address(failed: &Failure<'_>) -> Option<String> {
     parses(&whole).then(|| format!("`{command}` is for one address; for a range `{whole}` {answer}{more}"))
 }
 
-/// `regions (anonymous)`, as the name of such a region is shown, and `regions where anon`, a flag of frames.
+/// Returns the hint for `regions (anonymous)`, the name of such a region as it is shown, and for `regions where anon`,
+/// a flag of frames.
 pub(super) fn condition_on_regions(failed: &Failure<'_>) -> Option<String> {
     failed.command().filter(|command| *command == "regions")?;
     let is_condition = |word: &str| failed.language.parse_line(&format!("regions where {word}")).is_ok();
@@ -138,7 +139,7 @@ pub(super) fn condition_on_regions(failed: &Failure<'_>) -> Option<String> {
     }
 }
 
-/// A word of filters, or of another language, in a command that takes a value.
+/// Returns the hint for a word of filters or of another language after a command that takes an expression.
 pub(super) fn filter_word_in_value(failed: &Failure<'_>) -> Option<String> {
     let command = failed.command()?;
     let is_value = takes_value(failed) && failed.expects(Expected::Operator);
@@ -162,7 +163,7 @@ pub(super) fn filter_word_in_value(failed: &Failure<'_>) -> Option<String> {
     }
 }
 
-/// A number of regions as if it was a condition: `regions where huge`.
+/// Returns the hint for a field with a number of regions that is not compared: `regions where huge`.
 pub(super) fn field_without_comparison(failed: &Failure<'_>) -> Option<String> {
     let before = failed.before()?;
     let takes_regions = failed.command() == Some("regions") && failed.expects(Expected::Comparison);
@@ -170,7 +171,7 @@ pub(super) fn field_without_comparison(failed: &Failure<'_>) -> Option<String> {
     Some(format!("`{}` is a number: `{0} > 0`, `{0} == 0`", field.name()))
 }
 
-/// A range behind the name of a snapshot, without `in`.
+/// Returns the hint for a range after the name of a snapshot without `in`.
 pub(super) fn missing_in(failed: &Failure<'_>) -> Option<String> {
     argument(failed, "snapshot").filter(|_| failed.position > 1)?;
     let token = failed.token().filter(|_| failed.expects(Expected::Word("in")))?;
@@ -183,25 +184,25 @@ pub(super) fn missing_in(failed: &Failure<'_>) -> Option<String> {
     Some(format!("to limit a snapshot to a range: `snapshot NAME in {}`", short(range)))
 }
 
-/// The word behind a command, if it fails there or behind it.
+/// Returns the first word after `command`, if the line is of this command.
 fn argument<'a>(failed: &Failure<'a>, command: &str) -> Option<&'a Token<'a>> {
     failed.tokens.get(1).filter(|_| failed.command() == Some(command))
 }
 
-/// `foreach i in …`
+/// Returns the hint for `foreach i in …`.
 pub(super) fn variable_of_foreach(failed: &Failure<'_>) -> Option<String> {
     let word = argument(failed, "foreach").filter(|word| failed.position == 1 && word.kind == TokenKind::Name)?;
     Some(format!("a variable begins with $: `foreach ${} in \u{2026}`", word.text))
 }
 
-/// `foreach $i in 1 2 3`
+/// Returns the hint for `foreach $i in 1 2 3`.
 pub(super) fn values_of_foreach(failed: &Failure<'_>) -> Option<String> {
     argument(failed, "foreach")?;
     let is_value = matches!(failed.token()?.kind, TokenKind::Number(_)) && failed.expects(Expected::Mark(","));
     is_value.then(|| "put commas between the values: `foreach $i in 1, 2, 3`".to_owned())
 }
 
-/// `compare bash`
+/// Returns the hint for `compare bash`.
 pub(super) fn process_of_compare(failed: &Failure<'_>) -> Option<String> {
     let first = argument(failed, "compare").filter(|word| failed.position == 1 && word.kind == TokenKind::Name)?;
     match first.text {
@@ -217,7 +218,7 @@ pub(super) fn process_of_compare(failed: &Failure<'_>) -> Option<String> {
     }
 }
 
-/// `set $i += 1`
+/// Returns the hint for `set $i += 1`.
 pub(super) fn compound_assignment(failed: &Failure<'_>) -> Option<String> {
     let variable = argument(failed, "set").filter(|word| failed.position == 2 && word.kind == TokenKind::Variable)?;
     let (operator, equals) = (failed.token()?, failed.tokens.get(3)?);
@@ -226,13 +227,13 @@ pub(super) fn compound_assignment(failed: &Failure<'_>) -> Option<String> {
     (equals.text == "=" && equals.is_glued && failed.language.accepts(&line)).then(|| format!("write it out: `{line}`"))
 }
 
-/// `set $_ = 5`
+/// Returns the hint for `set $_ = 5`.
 pub(super) fn fixed_variable(failed: &Failure<'_>) -> Option<String> {
     let variable = argument(failed, "set").filter(|word| failed.position == 1 && word.text.starts_with('$'))?;
     Some(format!("pmdb sets `{}` itself: choose another name, as in `set $x = 5`", variable.text))
 }
 
-/// `find RANGE, VALUE limit 5`
+/// Returns the hint for `find RANGE, VALUE limit 5`.
 pub(super) fn limit_of_find(failed: &Failure<'_>) -> Option<String> {
     let is_limit = |word: &Token<'_>| matches!(word.text.trim_start_matches('-'), "limit" | "top");
     argument(failed, "find").filter(|_| failed.token().is_some_and(is_limit))?;
@@ -242,7 +243,7 @@ pub(super) fn limit_of_find(failed: &Failure<'_>) -> Option<String> {
     failed.language.accepts(&line).then(|| format!("the count follows a slash: `{line}`"))
 }
 
-/// `display print VALUE`
+/// Returns the hint for `display print VALUE`.
 pub(super) fn print_in_display(failed: &Failure<'_>) -> Option<String> {
     let first = argument(failed, "display").filter(|_| failed.position > 1)?;
     if !matches!(first.text, "p" | "print" | "inspect" | "output") {
@@ -253,7 +254,7 @@ pub(super) fn print_in_display(failed: &Failure<'_>) -> Option<String> {
     Some(format!("leave `{}` out: `display{format}{}`", first.text, short(value)))
 }
 
-/// `info registers pc`
+/// Returns the hint for `info registers pc`.
 pub(super) fn one_register(failed: &Failure<'_>) -> Option<String> {
     argument(failed, "info").filter(|word| failed.position == 2 && word.text.starts_with("reg"))?;
     Some(match failed.token()?.text {
@@ -262,14 +263,14 @@ pub(super) fn one_register(failed: &Failure<'_>) -> Option<String> {
     })
 }
 
-/// `walk where dirty`: a clause without the range.
+/// Returns the hint for a clause without a range: `walk where dirty`.
 pub(super) fn range_first(failed: &Failure<'_>) -> Option<String> {
     let (name, word) = (failed.command()?, failed.tokens.get(1)?.text);
     let is_clause = matches!(name, "walk" | "watch") && failed.position == 2 && failed.expects_word(word);
     is_clause.then(|| format!("put the range first: `{name} all {word} \u{2026}`"))
 }
 
-/// A time behind the range of `watch`, without its word.
+/// Returns the hint for a time after the range of `watch` without `every` or `for`.
 pub(super) fn time_of_watch(failed: &Failure<'_>) -> Option<String> {
     argument(failed, "watch").filter(|_| failed.position > 1 && failed.expects(Expected::Word("every")))?;
     let time = failed.token()?;
@@ -279,7 +280,7 @@ pub(super) fn time_of_watch(failed: &Failure<'_>) -> Option<String> {
     })
 }
 
-/// `assert walk RANGE …`: a command, or a function without its parentheses, where an expression is tested.
+/// Returns the hint for a command or a function without parentheses in `assert`: `assert walk RANGE …`.
 pub(super) fn command_in_assert(failed: &Failure<'_>) -> Option<String> {
     let [assert, word, next, ..] = failed.tokens else {
         return None;
@@ -291,7 +292,7 @@ pub(super) fn command_in_assert(failed: &Failure<'_>) -> Option<String> {
         .then(|| "it tests an expression, as in `assert count(RANGE where swapped) == 0`".to_owned())
 }
 
-/// `search -8 VALUE`, as in pwndbg: the size of a number.
+/// Returns the hint for the size of a number as pwndbg has it: `search -8 VALUE`.
 pub(super) fn unit_as_option(failed: &Failure<'_>) -> Option<String> {
     argument(failed, "find").filter(|_| failed.expects(Expected::Mark(",")))?;
     let [comma, minus, size, value] = failed.tokens.get(failed.position.checked_sub(3)?..=failed.position)? else {

@@ -1,11 +1,11 @@
-//! The commands of gdb, lldb, pwndbg, gef, crash, page-types, pmap and vmtouch, and what pmdb does with each: run a command
-//! of its own, ignore it, or refuse it with a hint. Words for a task, such as `fork`, are refused with a hint too.
+//! The commands of gdb, lldb, pwndbg, gef, crash, page-types, pmap and vmtouch. pmdb runs its own command for each,
+//! ignores it, or refuses it with a hint. It also refuses words for a task, such as `fork`, with a hint.
 //!
-//! `help` finds words for a task in `command::subjects::questions` first, which has every question about them; here each
-//! has the one answer that is typed in its place.
+//! `help` looks for words of a task first in `command::subjects::questions`, which has every question about them. This
+//! table has only the one hint for a line.
 //!
-//! They count only in a line that does not parse, and only when they are typed whole: this table never changes the
-//! meaning of a command or of an abbreviation.
+//! The words count only if the line does not parse, and only if they are typed in full: the table never changes the
+//! meaning of a command or an abbreviation.
 
 use crate::lang::lexer::is_blank;
 use crate::lang::{OtherMeaning, OtherWords, Span};
@@ -13,26 +13,26 @@ use crate::lang::{OtherMeaning, OtherWords, Span};
 /// A row of [`HABITS`].
 #[derive(Clone, Copy, Debug)]
 pub struct Habit {
-    /// The beginnings of lines that it is for; a blank stands for any number of blanks.
+    /// The first words of the lines that the row is for. A blank matches any number of blanks.
     pub words: &'static [&'static str],
-    /// What pmdb does with them.
+    /// What pmdb does with such a line.
     pub does: Does,
 }
 
-/// What pmdb does with the words of another program.
+/// What pmdb does with a line of another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Does {
-    /// Puts these words in their place. The hint is for a line that does not parse even so.
+    /// Replaces the words by these. The hint is for a line that does not parse even then.
     Run(&'static str, Option<&'static str>),
-    /// Ignores the line: a setting without meaning here.
+    /// Ignores the line, a setting that has no meaning in pmdb.
     Nothing,
-    /// Refuses the line: the hint says what to type instead. `{}` in it is the words themselves.
+    /// Refuses the line with this hint, in which `{}` stands for the words.
     Refuse(&'static str),
-    /// Refuses a word for a task in the same way. `help` names the command for it.
+    /// Refuses a word for a task with a hint. `help` suggests the command.
     Point {
-        /// The command.
+        /// The name of the command.
         to: &'static str,
-        /// What to type instead.
+        /// The hint: what to type instead.
         hint: &'static str,
     },
 }
@@ -57,10 +57,10 @@ const fn point(to: &'static str, hint: &'static str, words: &'static [&'static s
     Habit { words, does }
 }
 
-/// All words of other programs that pmdb knows.
+/// The words of other programs that pmdb knows.
 #[rustfmt::skip]
 pub static HABITS: &[Habit] = &[
-    // ---- Commands that have another name here.
+    // ---- Commands with another name in pmdb.
     run("quit", &["exit"]),
     run_or("set", "`set $x = 3` sets a variable of pmdb; use `gdb -p PID` to set one of the process", &["set var", "set variable"]),
     run_or("regions", "`region ADDRESS` describes the region of one address, and `regions by rss` sorts the list", &[
@@ -102,7 +102,7 @@ pub static HABITS: &[Habit] = &[
     refuse("`set pagination off` prints without a pager", &["set pager off"]),
     refuse("`help user-defined` lists the commands that you defined", &["show user", "info user"]),
     run("help", &["man", "?"]),
-    // The typed word is not passed on as the topic, so each topic has a row.
+    // A row for each topic, as the topic is not inserted into `help`.
     run("help cookbook", &["cookbook"]),
     run("help faq", &["faq"]),
     refuse("`help cookbook` lists commands by question, and `tour` shows the main ones on the demonstration (`pmdb demo`)", &["recipes", "tutorial"]),
@@ -111,7 +111,7 @@ pub static HABITS: &[Habit] = &[
     refuse("`{}` is a command of the gdb plugin (`help gdb`); here `watch RANGE` reports changes, and `diff` the changes since a snapshot", &["track", "until-change"]),
     refuse("this is the prompt of pmdb: leave the word out, or attach to a process with `attach PID`", &["pmdb"]),
 
-    // ---- Settings of a ~/.gdbinit, ignored.
+    // ---- Settings of a ~/.gdbinit, which are ignored.
     Habit {
         words: &[
             "set annotate", "set architecture", "set auto-load", "set auto-solib-add", "set backtrace", "set breakpoint", "set case-sensitive",
@@ -128,7 +128,7 @@ pub static HABITS: &[Habit] = &[
         does: Does::Nothing,
     },
 
-    // ---- Commands that have to stop the process.
+    // ---- Commands that need the process to stop.
     refuse("pmdb never starts, stops or steps a process: use `{}` in `gdb -p PID`. pmdb can examine the same process at the same time", &[
         "run", "start", "starti", "c", "fg", "step", "s", "next", "n", "stepi", "si", "nexti", "ni", "until", "u", "advance", "finish",
         "return", "jump", "j", "kill", "k", "signal", "queue-signal", "interrupt", "stop", "handle", "process launch", "process continue", "process interrupt", "process kill", "process signal", "checkpoint", "restart", "record", "rec",
@@ -264,18 +264,18 @@ pub static HABITS: &[Habit] = &[
     refuse("run it in the shell: `!{}`", &["ls", "free", "vmstat", "htop", "slabtop", "clear", "less", "vi", "vim", "sudo", "bash"]),
 ];
 
-/// The words of a habit that a line begins with.
+/// The row that matches the beginning of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FoundHabit {
-    /// Bytes of the line.
+    /// The span of the words in the line.
     pub at: Span,
-    /// As the table has them.
+    /// The words as in the table.
     pub words: &'static str,
-    /// What pmdb does with them.
+    /// What pmdb does with the line.
     pub does: Does,
 }
 
-/// The longest habit that `line` begins with, if it begins with one.
+/// Returns the row with the longest words that `line` begins with.
 pub fn of(line: &str) -> Option<FoundHabit> {
     let start = line.len() - line.trim_start_matches(is_blank).len();
     let rest = line.get(start..)?;
@@ -291,8 +291,8 @@ pub fn of(line: &str) -> Option<FoundHabit> {
     found.max_by_key(|found| found.at.end)
 }
 
-/// How many bytes these words take at the start of `text`; `None` if it does not begin with them, or a word goes on
-/// behind them.
+/// Returns the length in bytes of `words` at the start of `text`, with all its blanks. Returns `None` if `text` does
+/// not begin with them as whole words.
 fn length(words: &str, text: &str) -> Option<usize> {
     let mut rest = text;
     for word in words.split(' ') {
@@ -305,7 +305,8 @@ fn length(words: &str, text: &str) -> Option<usize> {
 }
 
 impl FoundHabit {
-    /// The same for the parser. `None` if the line is a pasted row, such as lldb's `frame #0: …`, which is not refused.
+    /// Converts the row for the parser. Returns `None` for a pasted row, such as `frame #0: …` of lldb, which is not
+    /// refused.
     pub(super) fn for_parser(self, is_pasted: bool) -> Option<OtherWords> {
         let meaning = match self.does {
             Does::Nothing => OtherMeaning::Nothing,
@@ -316,7 +317,7 @@ impl FoundHabit {
         Some(OtherWords { at: self.at, meaning })
     }
 
-    /// The hint of the table about these words.
+    /// Returns `hint` with the words inserted.
     pub fn hint(&self, hint: &str) -> String {
         hint.replace("{}", self.words)
     }

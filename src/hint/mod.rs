@@ -1,8 +1,7 @@
-//! What people mean with lines that do not parse: the commands of other programs, common mistakes, and what other
-//! programs print.
+//! Hints for lines that do not parse: commands of other programs, common mistakes, and pasted output of other programs.
 //!
-//! `lang` finds the place of a failure, and what could have stood there. [`all`] lists what is offered then: the first
-//! hint that knows what was meant. Each has a line that it is for, and tests hold it to what it offers there.
+//! `lang` finds the place of a failure and what it expected there. [`of`] returns the first hint of [`all`] that
+//! recognizes the mistake. Each hint has an example, which the tests check.
 
 mod commands;
 pub mod habits;
@@ -23,15 +22,15 @@ pub use of_c::{member_of, pointer_to};
 pub(crate) use options::OF_COMMANDS;
 pub use pasted::{Means, also_in_row, choose, comment};
 
-/// A mistake that a hint is for.
+/// A mistake, with the function that recognizes it.
 pub struct Hint {
-    /// What was meant.
+    /// The name of the mistake.
     pub name: &'static str,
     /// A line with the mistake.
     pub typed: &'static str,
-    /// What is said about that line.
+    /// The hint for that line.
     pub offered: &'static str,
-    /// What is said about any line, if it has the mistake.
+    /// Returns the hint for any line, if it has the mistake.
     find: fn(&Failure<'_>) -> Option<String>,
 }
 
@@ -44,7 +43,7 @@ const fn hint(
     Hint { name, typed, offered, find }
 }
 
-/// For errors of the parser's own.
+/// The hints for errors with a fault of the parser.
 #[rustfmt::skip]
 const FOR_FAULTS: &[Hint] = &[
     hint("a function that there is not", numbers::unknown_function, "print sizeof(int)", "`size(NAME)` is the size of a variable; types are only in gdb"),
@@ -53,7 +52,7 @@ const FOR_FAULTS: &[Hint] = &[
     hint("a line that is too deep", numbers::too_much, "print (((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((1", "give a part of it a name: `set $part = …`"),
 ];
 
-/// For lines that end too early.
+/// The hints for lines that end too early.
 #[rustfmt::skip]
 const FOR_ENDS: &[Hint] = &[
     hint("a name at the end that needs quotes", names::quotes_around, "walk std::vector<int>", "put a name with such characters in 'single quotes': `'std::vector<int>'`"),
@@ -62,7 +61,7 @@ const FOR_ENDS: &[Hint] = &[
     hint("a number of regions alone as a condition", commands::field_without_comparison, "regions where rss", "`rss` is a number: `rss > 0`, `rss == 0`"),
 ];
 
-/// For what cannot stand where it does.
+/// The hints for a word or sign that cannot stand at its place.
 #[rustfmt::skip]
 const FOR_WORDS: &[Hint] = &[
     hint("a command that is called", commands::called, "exit()", "write it without parentheses: `exit`"),
@@ -120,12 +119,12 @@ const FOR_WORDS: &[Hint] = &[
     hint("something too few between two operands", operands::second_operand, "walk 0x7f0000001000 0x7f0000002000", "write a range as A..B: `0x7f0000001000..0x7f0000002000`"),
 ];
 
-/// All of them.
+/// Returns all hints in the order in which they are tried.
 pub fn all() -> impl Iterator<Item = &'static Hint> {
     [FOR_FAULTS, FOR_ENDS, FOR_WORDS].into_iter().flatten()
 }
 
-/// The first that knows what was meant, and what is said about this line.
+/// Returns the first hint that recognizes the mistake, and its text for this line.
 pub(crate) fn of(failed: &Failure<'_>) -> Option<(&'static Hint, String)> {
     let hints = match (&failed.fault, failed.is_incomplete()) {
         (Some(_), _) => FOR_FAULTS,
@@ -135,12 +134,12 @@ pub(crate) fn of(failed: &Failure<'_>) -> Option<(&'static Hint, String)> {
     hints.iter().find_map(|hint| Some((hint, (hint.find)(failed)?)))
 }
 
-/// The hint of the command's own parser.
+/// Returns the hint of the parser of the command.
 fn own(failed: &Failure<'_>) -> Option<String> {
     failed.hint.clone()
 }
 
-/// The hints of this room, for the parser.
+/// The hints of this module, as the parser asks for them.
 pub struct Hints;
 
 impl Advice for Hints {
@@ -156,7 +155,7 @@ impl Advice for Hints {
     }
 }
 
-/// What to say of a typed line that parses, and was meant for gdb: `f 1`.
+/// Returns the note about a typed line that parses and was meant for gdb: `f 1`.
 pub fn meant_for_gdb(language: Language, line: &str) -> Option<String> {
     commands::letter_with_number(language, line.trim())
 }

@@ -4,10 +4,10 @@ use crate::kernel::words::Worded;
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::{ChangeFunction, Expected, Failure, Function, NumberType};
 
-/// The beginnings of names of regions that have a colon.
+/// The words before the colon in names of regions.
 const WITH_COLON: [&str; 4] = ["memfd", "anon_inode", "socket", "dmabuf"];
 
-/// `memfd:ring` without quotes.
+/// Returns the hint for `memfd:ring` without quotes.
 pub(super) fn name_with_colon(failed: &Failure<'_>) -> Option<String> {
     let [first, colon, after] = failed.tokens.get(failed.position.checked_sub(2)?..=failed.position)? else {
         return None;
@@ -17,7 +17,7 @@ pub(super) fn name_with_colon(failed: &Failure<'_>) -> Option<String> {
     (is_name && !name.contains('\'')).then(|| format!("put a name with a colon in 'single quotes': `'{name}'`"))
 }
 
-/// A path without quotes.
+/// Returns the hint for a path without quotes.
 pub(super) fn path_without_quotes(failed: &Failure<'_>) -> Option<String> {
     let token = failed.token()?;
     let is_name = failed.expects(Expected::Range) || failed.expects(Expected::Expression);
@@ -30,14 +30,14 @@ pub(super) fn path_without_quotes(failed: &Failure<'_>) -> Option<String> {
     is_path.then(|| format!("put a path in 'single quotes': `'{path}'`"))
 }
 
-/// A name that contains the failing token or ends right before it, and needs quotes.
+/// Returns the hint to quote a name that contains the failing token or ends right before it.
 pub(super) fn quotes_around(failed: &Failure<'_>) -> Option<String> {
     let (tokens, position) = (failed.tokens, failed.position);
     let filter = |token: &Token<'_>| matches!(token.text, "where" | "until");
     if tokens.iter().take(position).any(filter) {
         return None;
     }
-    // The first word is the command.
+    // The first token is the command.
     let mut starts = (1..=position).filter_map(|index| {
         let rest = tokens.get(index..)?;
         (position <= index + length(rest)?).then_some(rest)
@@ -45,7 +45,7 @@ pub(super) fn quotes_around(failed: &Failure<'_>) -> Option<String> {
     quotes(failed.line, starts.next()?)
 }
 
-/// The hint to quote the name at the start of these tokens; `None` if there is no such name.
+/// Returns the hint to quote the name at the start of `tokens`; `None` if there is no such name.
 pub(super) fn quotes(line: &str, tokens: &[Token<'_>]) -> Option<String> {
     let last = length(tokens)?.checked_sub(1)?;
     let name = line.get(tokens.first()?.at.start..tokens.get(last)?.at.end)?;
@@ -53,7 +53,7 @@ pub(super) fn quotes(line: &str, tokens: &[Token<'_>]) -> Option<String> {
     quotable.then(|| format!("put a name with such characters in 'single quotes': `'{name}'`"))
 }
 
-/// How many tokens a name that needs quotes has; `None` if it has no brackets, or does not close them.
+/// Returns the number of tokens of a name that needs quotes; `None` if it has no brackets or does not close them.
 fn length(tokens: &[Token<'_>]) -> Option<usize> {
     if is_own_function(tokens) {
         return None;
@@ -63,7 +63,7 @@ fn length(tokens: &[Token<'_>]) -> Option<usize> {
         let glued = token.is_glued || index == 0;
         match (token.text, &token.kind) {
             _ if open.is_empty() && !glued => break,
-            // `<T as Trait>::name` begins with one.
+            // `<T as Trait>::name` begins with a bracket.
             ("<", _) => open.push("<"),
             ("(" | "{", _) if index > 0 => open.push(token.text),
             (">" | ")" | "}", _) => bracketed |= open.pop().is_some(),
@@ -79,7 +79,7 @@ fn length(tokens: &[Token<'_>]) -> Option<usize> {
     (open.is_empty() && bracketed).then_some(end)
 }
 
-/// Whether a function of the language begins here: `pfn(`, `u8(`.
+/// Returns whether the tokens begin with a function of the language: `pfn(`, `u8(`.
 fn is_own_function(tokens: &[Token<'_>]) -> bool {
     let [name, bracket, ..] = tokens else {
         return false;
@@ -90,7 +90,7 @@ fn is_own_function(tokens: &[Token<'_>]) -> bool {
     bracket.text == "(" && is_known
 }
 
-/// A hint to quote a name whose end is not known, if the tokens around the failure look like one.
+/// Returns the hint to quote a name whose end is unknown, if the tokens around the failure look like one.
 pub(super) fn quotes_near(failed: &Failure<'_>) -> Option<String> {
     let tokens = failed.tokens;
     let until = failed.position.saturating_add(1).min(tokens.len());
@@ -99,8 +99,7 @@ pub(super) fn quotes_near(failed: &Failure<'_>) -> Option<String> {
     needs_quotes(before, tokens.get(until)).then(|| hint.to_owned())
 }
 
-/// Whether the tokens up to a failure contain what only names of functions and types have: `ns::Box<`, `>::`, `<a::B
-/// as`.
+/// Returns whether the tokens contain what only names of functions and types have: `ns::Box<`, `>::`, `<a::B as`.
 fn needs_quotes(tokens: &[Token<'_>], behind: Option<&Token<'_>>) -> bool {
     let next = tokens.iter().skip(1).chain(behind);
     tokens.iter().zip(next).any(|(token, next)| {

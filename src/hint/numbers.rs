@@ -1,16 +1,16 @@
-//! Hints for numbers, sizes and formats that are written otherwise, and for functions and types that there are not.
+//! Hints for numbers, sizes and formats in another notation, and for functions and types that do not exist.
 
 use super::names::quotes;
 use crate::kernel::PageFlags;
 use crate::lang::lexer::{NumberFault, TokenKind};
 use crate::lang::{Expected, Failure, Fault, FilterField, FilterSubject, PageField};
 
-/// Whether only a format could have stood there.
+/// Returns whether the parser expected only a format at the failure.
 fn expects_format(failed: &Failure<'_>) -> bool {
     matches!(failed.expected[..], [Expected::Format | Expected::Layout | Expected::Search])
 }
 
-/// A format that is none.
+/// Returns the hint for an invalid format.
 pub(super) fn format(failed: &Failure<'_>) -> Option<String> {
     match failed.token().filter(|_| expects_format(failed))?.text {
         "-" => Some("for bytes before an address: `x/-3xb ADDRESS`".to_owned()),
@@ -19,7 +19,7 @@ pub(super) fn format(failed: &Failure<'_>) -> Option<String> {
     }
 }
 
-/// A word that begins with a digit and is no number.
+/// Returns the hint for a word that begins with a digit and is no number.
 pub(super) fn number(failed: &Failure<'_>) -> Option<String> {
     let token = failed.token().filter(|_| !expects_format(failed))?;
     let TokenKind::BadNumber(fault) = token.kind else {
@@ -41,13 +41,13 @@ pub(super) fn number(failed: &Failure<'_>) -> Option<String> {
     }
 }
 
-/// Whether a word is a unit of sizes, as in `8 MiB`.
+/// Returns whether a word is a unit of sizes, as in `8 MiB`.
 pub(super) fn is_unit(word: &str) -> bool {
     let unit = word.trim_end_matches(['b', 'B']).trim_end_matches('i');
     matches!(unit, "k" | "K" | "M" | "G" | "T") || matches!(word, "B" | "bytes")
 }
 
-/// How to write a number with an unknown suffix: `4GiB` is 4G.
+/// Returns the hint for a number with an unknown suffix: `4GiB` is 4G.
 pub fn suffixes(word: &str) -> String {
     let size = word.trim_end_matches(['b', 'B']).trim_end_matches('i').to_uppercase();
     let is_size = size.ends_with(['K', 'M', 'G', 'T'])
@@ -61,7 +61,7 @@ pub fn suffixes(word: &str) -> String {
     }
 }
 
-/// A unit that is no part of its number: `8 MiB`, `1.5G`, `4096 kB`.
+/// Returns the hint for a unit that is apart from its number, or has a fraction: `8 MiB`, `1.5G`, `4096 kB`.
 pub(super) fn size_with_unit(failed: &Failure<'_>) -> Option<String> {
     let (token, next) = (failed.token()?, failed.tokens.get(failed.position + 1));
     let (number, unit) = match (&token.kind, next) {
@@ -73,7 +73,7 @@ pub(super) fn size_with_unit(failed: &Failure<'_>) -> Option<String> {
     match number.kind {
         TokenKind::Number(_) => Some(format!("leave the space out: `{}{suffix}`", number.text)),
         TokenKind::Fraction { value, .. } => {
-            // The largest unit in which it is whole, at most two steps below.
+            // The largest unit in which the size is whole, at most two steps below.
             let parts = value * 1024.0;
             let (whole, below) = if parts.fract() == 0.0 || step == 0 { (parts, 1) } else { (parts * 1024.0, 2) };
             let unit = (step + 1).checked_sub(below).and_then(|at| ["", "K", "M", "G"].get(at))?;
@@ -83,28 +83,28 @@ pub(super) fn size_with_unit(failed: &Failure<'_>) -> Option<String> {
     }
 }
 
-/// The format `i`.
+/// Returns the hint for the format `i`.
 pub(super) fn instructions(failed: &Failure<'_>) -> Option<String> {
     matches!(failed.fault, Some((Fault::Instructions, _))).then(|| INSTRUCTIONS.to_owned())
 }
 
 const INSTRUCTIONS: &str = "use `x/i` in `gdb -p PID`. Here `x/xb` shows the bytes";
 
-/// Too many operators or levels.
+/// Returns the hint for too many operators or levels.
 pub(super) fn too_much(failed: &Failure<'_>) -> Option<String> {
     let is_too_much = matches!(failed.fault, Some((Fault::TooMuch, _)));
     is_too_much.then(|| "give a part of it a name: `set $part = …`".to_owned())
 }
 
-/// The hint about a type that is unknown.
+/// The hint for an unknown type.
 pub const UNKNOWN_TYPE: &str = "use `gdb -p PID` for the types of the program, or `x/8xg ADDRESS` for its memory";
 
-/// A type that is unknown.
+/// Returns the hint for an unknown type.
 pub(super) fn unknown_type(failed: &Failure<'_>) -> Option<String> {
     matches!(failed.fault, Some((Fault::Type, _))).then(|| UNKNOWN_TYPE.to_owned())
 }
 
-/// An unknown function.
+/// Returns the hint for an unknown function.
 pub(super) fn unknown_function(failed: &Failure<'_>) -> Option<String> {
     let Some((Fault::Function, error)) = &failed.fault else {
         return None;
@@ -120,7 +120,7 @@ pub(super) fn unknown_function(failed: &Failure<'_>) -> Option<String> {
         .or_else(|| Some(others.to_owned()))
 }
 
-/// The hint for a function that other programs might have.
+/// Returns the hint for a function that other programs have.
 fn of_other_words(function: &str) -> Option<String> {
     let hint = match function {
         "contiguous" | "is_contiguous" | "contig" => {
@@ -136,7 +136,7 @@ fn of_other_words(function: &str) -> Option<String> {
     Some(hint.to_owned())
 }
 
-/// The hint for a condition on pages, or a flag of frames, where a value or a range is wanted.
+/// Returns the hint for a condition on pages, or a flag of frames, in the place of a value or a range.
 pub fn as_value(word: &str) -> Option<String> {
     if FilterSubject::Page.has_condition(word) {
         return Some(format!(

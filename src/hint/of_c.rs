@@ -1,11 +1,11 @@
-//! Hints for what C and gdb write of types, which this language knows only for numbers: `P->MEMBER`, `ARRAY@N`,
-//! `&ARRAY[N]`, `(TYPE)VALUE`.
+//! Hints for expressions of C and gdb with types, of which this language has only those of numbers: `P->MEMBER`,
+//! `ARRAY@N`, `&ARRAY[N]`, `(TYPE)VALUE`.
 
 use super::commands::takes_value;
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::{CType, Expected, Failure, KNOWN_TYPES, unknown_type};
 
-/// The hint for what C and gdb do with types.
+/// Returns the hint for an expression of C or gdb with types.
 pub(super) fn of_c(failed: &Failure<'_>) -> Option<String> {
     let (token, before) = (failed.token()?, failed.before()?);
     match (before.text, token.text) {
@@ -56,33 +56,33 @@ pub(super) fn of_c(failed: &Failure<'_>) -> Option<String> {
     }
 }
 
-/// What leads to an element of an array of arrays.
+/// The hint for an element of an array of arrays.
 const ARRAY_OF_ARRAYS: &str = "an array of arrays is only in gdb: paste the address that gdb prints for `&NAME[I][J]`";
 
-/// Brackets right after what they are an index of.
+/// Returns whether a token is an index: brackets that follow directly.
 fn is_index(token: &Token<'_>) -> bool {
     token.kind == TokenKind::Bracketed && token.is_glued
 }
 
-/// The first element of what is called `name`, as an address with a type. A cast takes the contents of a pointer, and
-/// the address of an array, as C does: the parser need not know which of them it is.
+/// Returns an expression for the address of the first element of `name`, with its type. A cast takes the contents of a
+/// pointer and the address of an array, as in C, so that it fits both.
 pub fn pointer_to(element: &str, name: &str) -> String {
     format!("({element} *){name}")
 }
 
-/// How to get at a member of the structure at `base`.
+/// Returns the hint for a member of the structure at `base`.
 pub fn member_of(base: &str) -> String {
     format!(
         "the member is at `{base} + OFFSET`; an int there is `u32({base} + OFFSET)`, and what a pointer there points to is at `*({base} + OFFSET)` (gdb's `ptype /o` shows the offset)"
     )
 }
 
-/// A type to show in a hint: values are mostly of this one, and for memory bytes count.
+/// Returns the element type for a hint: `int` for a value, and `char` for memory, which is counted in bytes.
 fn usual_element(failed: &Failure<'_>) -> &'static str {
     if takes_value(failed) { "int" } else { "char" }
 }
 
-/// A name with its module, and the number of its first token. `last` is that of its last one.
+/// Returns the index of the first token of a name with its module, and its text. `last` is the index of its last token.
 fn name_before<'a>(failed: &Failure<'a>, last: usize) -> Option<(usize, &'a str)> {
     let tokens = failed.tokens;
     let is_of_module = tokens.get(last.checked_sub(1)?)?.text == "!";
@@ -91,19 +91,19 @@ fn name_before<'a>(failed: &Failure<'a>, last: usize) -> Option<(usize, &'a str)
     Some((first, failed.line.get(at.start..at.end)?))
 }
 
-/// The line before a token, and before the sign in front of it that a pointer makes needless.
+/// Returns the line before the token `first`, and before `sign` if that precedes it: a pointer needs no sign.
 fn typed_before<'a>(failed: &Failure<'a>, first: usize, sign: &str) -> Option<&'a str> {
     let before = failed.tokens.get(first.checked_sub(1)?)?;
     let first = if before.text == sign { before } else { failed.tokens.get(first)? };
     failed.line.get(..first.at.start)
 }
 
-/// The text between two tokens, with both.
+/// Returns the text from the token `first` to the token `last`.
 fn text_of<'a>(failed: &Failure<'a>, first: usize, last: usize) -> Option<&'a str> {
     failed.line.get(failed.tokens.get(first)?.at.start..failed.tokens.get(last)?.at.end)
 }
 
-/// The bracket that the one at `close` closes.
+/// Returns the index of the bracket that the one at `close` closes.
 fn opening(tokens: &[Token<'_>], close: usize) -> Option<usize> {
     let mut depth = 0_usize;
     (0..=close).rev().find(|&at| {
@@ -116,7 +116,7 @@ fn opening(tokens: &[Token<'_>], close: usize) -> Option<usize> {
     })
 }
 
-/// The type that the cast to a pointer at `open` names, `(int *)`, and its closing bracket.
+/// Returns the element type of the cast to a pointer at `open`, `(int *)`, and the index of its closing bracket.
 fn cast_at<'a>(failed: &Failure<'a>, open: usize) -> Option<(&'a str, usize)> {
     let close = (open..failed.position).find(|&at| failed.tokens.get(at).is_some_and(|token| token.text == ")"))?;
     let inside = text_of(failed, open, close)?.strip_prefix('(')?.strip_suffix(')')?;
@@ -124,7 +124,7 @@ fn cast_at<'a>(failed: &Failure<'a>, open: usize) -> Option<(&'a str, usize)> {
     CType::parse(element).map(|_| (element, close))
 }
 
-/// `ARRAY@N`, `*POINTER@N`: gdb's N elements.
+/// Returns the hint for `ARRAY@N` and `*POINTER@N`, N elements in gdb.
 fn count_of_elements(failed: &Failure<'_>) -> Option<String> {
     let (last, end) = (failed.position.checked_sub(1)?, failed.before()?);
     let mut element = usual_element(failed);
@@ -136,7 +136,7 @@ fn count_of_elements(failed: &Failure<'_>) -> Option<String> {
         _ if end.text == ")" => (opening(failed.tokens, last)?, "", 0),
         _ => return None,
     };
-    // `&NAME` is an address already.
+    // `&NAME` is already an address.
     let addressed = first.checked_sub(1).filter(|&at| {
         matches!(end.kind, TokenKind::Name) && failed.tokens.get(at).is_some_and(|sign| sign.text == "&")
     });
@@ -147,7 +147,7 @@ fn count_of_elements(failed: &Failure<'_>) -> Option<String> {
         }
         None => name,
     };
-    // A cast before it, or first in the parentheses.
+    // The cast, before the operand or first within its parentheses.
     let cast_before =
         || cast_at(failed, opening(failed.tokens, first.checked_sub(1)?)?).filter(|cast| cast.1 + 1 == first);
     let cast = if name.is_empty() { cast_at(failed, first + 1) } else { cast_before() };
@@ -189,7 +189,7 @@ fn count_of_elements(failed: &Failure<'_>) -> Option<String> {
     })
 }
 
-/// `&ARRAY[N]`, `MODULE!ARRAY[N]`
+/// Returns the hint for `&ARRAY[N]` and `MODULE!ARRAY[N]`.
 fn element(failed: &Failure<'_>) -> Option<String> {
     let TokenKind::Indexed { index, .. } = &failed.token()?.kind else {
         return None;

@@ -1,14 +1,14 @@
-//! Hints for a value, a word or a comma too few between two operands.
+//! Hints for a missing operator, keyword or comma between two operands.
 
 use super::pasted::LEAST_ADDRESS;
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::parser::{is_clause, short};
 use crate::lang::{Expected, Failure, FilterField, PageField, near};
 
-/// Commands of one range.
+/// Commands that take one range.
 const TAKE_RANGES: [&str; 3] = ["translate", "walk", "watch"];
 
-/// Two names in the place of a range.
+/// Returns the hint for two names in the place of a range.
 pub(super) fn two_ranges(failed: &Failure<'_>) -> Option<String> {
     let (command, token, before) = (failed.command()?, failed.token()?, failed.before()?);
     let are_names = [token, before].iter().all(|token| matches!(token.kind, TokenKind::Name | TokenKind::Bracketed));
@@ -18,7 +18,7 @@ pub(super) fn two_ranges(failed: &Failure<'_>) -> Option<String> {
         .then(|| format!("one range at a time: `{command} {}`", before.text))
 }
 
-/// The hint for two values with nothing between them.
+/// Returns the hint for two values with nothing between them.
 pub(super) fn second_operand(failed: &Failure<'_>) -> Option<String> {
     let (command, token, before) = (failed.command()?, failed.token()?, failed.before()?);
     let is_value =
@@ -59,7 +59,7 @@ pub(super) fn second_operand(failed: &Failure<'_>) -> Option<String> {
         let between = if is_value { "the values" } else { "the range and the value" };
         return Some(format!("put a comma between {between}: `{}, {}`", before.trim_end(), short(value)));
     }
-    // A size is no address, nor is a number below the least address, or one far below the first.
+    // A length: it has a unit of sizes, or is below the least address or half of the first.
     let is_length = match token.kind {
         TokenKind::Pages(_) => true,
         TokenKind::Number(number) => {
@@ -81,13 +81,13 @@ pub(super) fn second_operand(failed: &Failure<'_>) -> Option<String> {
     })
 }
 
-/// The hint for a word whose keyword was left out: `watch heap timeline` for `as timeline`. It is the only keyword with
-/// which the line parses, and which does not precede any name, as `in` does.
+/// Returns the hint for a word without its keyword: `watch heap timeline` for `as timeline`. The keyword is the only
+/// one with which the line parses, but none that any name may follow, as `in`.
 fn without_keyword(failed: &Failure<'_>) -> Option<String> {
     let token = failed.token().filter(|token| token.kind == TokenKind::Name)?;
     let (before, rest) = failed.line.split_at_checked(token.at.start)?;
     let accepts = |line: &str| failed.language.accepts(line);
-    // Behind a comma the keyword was taken for a name: `capture FILE of bash, with memory`.
+    // After a comma, the keyword was parsed as a name: `capture FILE of bash, with memory`.
     let typed = failed.position.checked_sub(2).and_then(|from| failed.tokens.get(from..failed.position));
     if let Some([comma, keyword]) = typed
         && comma.text == ","
@@ -97,7 +97,7 @@ fn without_keyword(failed: &Failure<'_>) -> Option<String> {
         let line = format!("{before}{behind}");
         return accepts(&line).then(|| format!("leave the comma out: `{line}`"));
     }
-    // `huge wit content`: what stands for the keyword was taken for a name.
+    // `huge wit content`: the misspelt keyword was parsed as a name.
     let last = failed.before().filter(|last| last.kind == TokenKind::Name && failed.position > 1);
     let misspelt = last.and_then(|last| {
         let before = failed.line.get(..last.at.start)?;

@@ -1,12 +1,12 @@
-//! Hints for options at a place where they cannot stand.
+//! Hints for options in the wrong place.
 
 use crate::lang::lexer::{OPTIONS, Token, TokenKind, is_blank};
 use crate::lang::{Failure, Span, near};
 
-/// Options stand among the first words of a command.
+/// The number of words of a command among which an option is moved.
 const FARTHEST: usize = 8;
 
-/// The commands of each option. A test holds them to the usages, which are read from the grammar.
+/// The commands of each option. A test compares them with the usages, which come from the grammar.
 pub(crate) const OF_COMMANDS: &[(&str, &str)] = &[
     ("--how", "`translate --how ADDRESS`, and other commands that look at the process"),
     ("--fault", "`x --fault ADDRESS`"),
@@ -18,20 +18,20 @@ fn option<'a>(failed: &Failure<'a>) -> Option<&'a Token<'a>> {
     failed.token().filter(|token| token.kind == TokenKind::Option)
 }
 
-/// `capture --overwrite FILE`: an option that the command takes at another place.
+/// Returns the hint for an option that the command takes at another place: `capture --overwrite FILE`.
 pub(super) fn elsewhere(failed: &Failure<'_>) -> Option<String> {
     let option = option(failed)?;
     let line = moved(failed, option.at, option.text)?;
     Some(format!("move the option: `{line}`"))
 }
 
-/// The line with `option` at another place than at `at`, where the command takes it.
+/// Returns the line with `option` moved from `at` to where the command takes it.
 fn moved(failed: &Failure<'_>, at: Span, option: &str) -> Option<String> {
     let text = |from: usize, to: usize| Some(failed.line.get(from..to)?.trim());
     let (start, end) = (at.start, failed.line.len());
     let mut lines = failed.tokens.iter().take(FARTHEST).filter_map(|token| {
         let place = token.at.end;
-        // Not into a path.
+        // The place must not be within a path.
         failed.line.get(place..)?.chars().next().is_none_or(is_blank).then_some(())?;
         let line = if place <= start {
             [text(0, place)?, option, text(place, start)?, text(at.end, end)?]
@@ -44,7 +44,7 @@ fn moved(failed: &Failure<'_>, at: Span, option: &str) -> Option<String> {
     lines.next()
 }
 
-/// `walk --overwrite heap`: an option that only other commands take.
+/// Returns the hint for an option that only other commands take: `walk --overwrite heap`.
 pub(super) fn of_others(failed: &Failure<'_>) -> Option<String> {
     let option = option(failed)?;
     if failed.before().is_some_and(|before| before.text == option.text) {
@@ -54,8 +54,8 @@ pub(super) fn of_others(failed: &Failure<'_>) -> Option<String> {
     Some(format!("commands with this option: {commands}"))
 }
 
-/// `x --falt $sp`, `walk heap --lmit 5`: an option or a clause, misspelt or with minus signs that it does not have. The
-/// language takes `-WORD` for a number with a sign, so that the line fails somewhere behind it.
+/// Returns the hint for a misspelt option, or a clause with minus signs: `x --falt $sp`, `walk heap --lmit 5`. The
+/// parser takes `-WORD` for a negated value, so that the line fails after it.
 pub(super) fn misspelt(failed: &Failure<'_>) -> Option<String> {
     let typed = failed.tokens.windows(2).take(failed.position + 1).find_map(|two| match two {
         [_, option] if option.kind == TokenKind::OtherOption => Some((option.at, option.text.trim_start_matches('-'))),

@@ -1,5 +1,5 @@
-//! What pasted text shows: the numbers in it that may mean something to pmdb. Which of them does is for a session to
-//! decide, which knows the process.
+//! Pasted text: the numbers in it that may mean something to pmdb. A session, which knows the process, chooses among
+//! them.
 
 use super::slips::pasted_prompt;
 use crate::lang::lexer::{PastedText, Token, TokenKind, is_blank, is_plain_name, pasted_row};
@@ -7,7 +7,7 @@ use crate::lang::{Candidate, Expected, Failure, Language, Pasted, Resolved, Synt
 use regex_lite::{Captures, Regex};
 use std::sync::LazyLock;
 
-/// Commands that take an address, which is often pasted with other text around it.
+/// Commands that take an address, which users often paste with text around it.
 const TAKE_ADDRESSES: &[&str] = &[
     "translate",
     "region",
@@ -27,13 +27,13 @@ const TAKE_ADDRESSES: &[&str] = &[
 /// Commands for an address that take page frames too.
 const TAKE_FRAMES: &[&str] = &["flags", "who", "walk"];
 
-/// No more bytes of a line are searched.
+/// The length in bytes of the part of a line that is searched.
 const LONGEST: usize = 4096;
 
-/// Smaller numbers are no addresses: nothing is mapped there (`vm.mmap_min_addr`).
+/// The least number that can be an address: below it nothing is mapped (`vm.mmap_min_addr`).
 pub(super) const LEAST_ADDRESS: u64 = 0x1_0000;
 
-/// What the groups of a form show.
+/// Returns the candidate that the groups of a form show.
 type Shown = fn(&Captures<'_>) -> Option<Candidate>;
 
 fn hexadecimal(captures: &Captures<'_>, group: usize) -> Option<u64> {
@@ -51,7 +51,7 @@ const DECIMAL: Shown = |captures| Some(Candidate::Address(name(captures, 1)?.par
 const FRAME: Shown = |captures| Some(Candidate::Frame { number: hexadecimal(captures, 1)?, is_decimal: false });
 const DECIMAL_FRAME: Shown =
     |captures| Some(Candidate::Frame { number: name(captures, 1)?.parse().ok()?, is_decimal: true });
-/// Of a frame and a count, the larger is the frame.
+/// The larger of a frame and a count is the frame.
 const FRAME_AND_COUNT: Shown = |captures| {
     let number = hexadecimal(captures, 1)?.max(hexadecimal(captures, 2).unwrap_or(0));
     Some(Candidate::Frame { number, is_decimal: false })
@@ -70,15 +70,16 @@ const IN_FILE_BEFORE: Shown =
 const OFFSET: Shown =
     |captures| Some(Candidate::Offset { module: name(captures, 1)?, offset: hexadecimal(captures, 2)? });
 
-/// Where numbers stand, and what they are. What one form has taken, the later ones do not see, unless it has `true`.
+/// The forms of numbers in text, each with the candidate that it shows. Text that a form has matched is hidden from the
+/// later ones, unless it has `true`.
 #[rustfmt::skip]
 const FORMS: &[(&str, Shown, bool)] = &[
-    // Addresses of devices.
+    // Addresses of devices, which mean nothing to pmdb.
     (r"\b(?:DMAR|AMD-Vi|arm-smmu|iommu):? .*", NOTHING, false),
     (r"(?i)\b(?:dma|iova)\w*[=: ]+(?:0x)?[0-9a-f]+", NOTHING, false),
     // Entries of page tables.
     (r"(?i)\bpte[=: ]+(?:0x)?([0-9a-f]{8,16})\b", ENTRY, false),
-    // Frames: the kernel's log, its tracepoints, page_owner, page-types.
+    // Page frames: kernel log, tracepoints, page_owner, page-types.
     (r"Bad page .*\bpfn:([0-9a-f]+)", FRAME, false),
     (r"(?i)pfn[=: ]+0x([0-9a-f]+)", FRAME, false),
     (r"(?i)pfn[=: ]+([0-9]+)\b", DECIMAL_FRAME, false),
@@ -87,14 +88,14 @@ const FORMS: &[(&str, Shown, bool)] = &[
     (r"\bpage:0x([0-9a-f]+) offset:", FRAME, false),
     (r"^(?:[0-9a-f]{9,13}[ \t]+)([0-9a-f]{1,8})[ \t]+(?:([0-9a-f]+)[ \t]+)?[A-Za-z0-9_]{30,}", FRAME_AND_COUNT, false),
     (r"^([0-9a-f]{1,8})[ \t]+[A-Za-z_][A-Za-z0-9_]{29,}", FRAME, false),
-    // Physical addresses: messages of drivers, oops, machine checks, /proc/iomem.
+    // Physical addresses: messages of drivers, oopses, machine checks, /proc/iomem.
     (r"(?i)\b(?:phys(?:ical)?(?:[ _]?addr(?:ess)?)?|paddr|CR3)[=: ]+(?:0x)?([0-9a-f]{4,16})\b", PHYSICAL, false),
     (r"\bmce: .*\b(?:ADDR|at) (?:0x)?([0-9a-f]{6,16})\b", PHYSICAL, false),
     (r"^([0-9a-f]{8,16})-[0-9a-f]{8,16} : ", PHYSICAL, false),
-    // Offsets of a file: strace -k, the kernel's log. In brackets there may be an address, as of backtrace_symbols().
+    // Offsets in a file: strace -k, kernel log. There may also be an address in brackets, as of backtrace_symbols().
     (r"([^()/ \t]+)\([^() \t]*\+0x[0-9a-f]+\) \[0x([0-9a-f]+)\]", OFFSET, true),
     (r"\bin ([^/\[ \t]+)\[([0-9a-f]+),[0-9a-f]+\+[0-9a-f]+\]", OFFSET, false),
-    // Addresses in a file: backtrace(), the sanitizers, coredumpctl, the JVM; perf, which has the file at the end.
+    // Addresses in a file: backtrace(), sanitizers, coredumpctl, JVM, and perf, which names the file last.
     (r"(?:^|[/ \t(\[])([\w.+-]+\.so[\w.]*) ?\+ ?0x([0-9a-f]+)", IN_FILE, false),
     (r"(?:^|[ \t])\((?:[^() \t]*/)?([^()/ \t]+?) ?\+ ?0x([0-9a-f]+)\)", IN_FILE, false),
     (r"([^()/ \t]+)\(\+0x([0-9a-f]+)\)", IN_FILE, false),
@@ -102,11 +103,11 @@ const FORMS: &[(&str, Shown, bool)] = &[
     (r"\[([A-Za-z_][\w.+-]*)\+0x([0-9a-f]+)\]", IN_FILE, false),
     (r"(?:^|[/ \t(])([A-Za-z_][\w.+-]*)\[0x([0-9a-f]+)\]", IN_FILE, false),
     (r"^([0-9a-f]{3,16}) (?:\S+\+0x[0-9a-f]+|\[unknown\]) \((?:/[^()]*/)?([^()/]+)\)", IN_FILE_BEFORE, true),
-    // Addresses in the file that objdump and readelf were asked about.
+    // Addresses in the file that objdump or readelf shows.
     (r"^([0-9a-f]{8,16}) <[^>+]+>:", IN_PROGRAM, false),
     (r"^([0-9a-f]{3,16}):[ \t]+(?:[0-9a-f]{2} )+", IN_PROGRAM, false),
     (r"^\[ *\d+\] \S+ +[A-Z_]+ +([0-9a-f]{8,16})\b", IN_PROGRAM, false),
-    // Addresses. Without 0x they have as many digits as are printed of them.
+    // Addresses. Those without 0x have as many digits as programs print.
     (r"\b(?:0x)?([0-9a-f]{8,16})(?:->?|:)(?:0x)?([0-9a-f]{8,16})\b", RANGE, false),
     (r"[\[(](?:0x)?([0-9a-f]{8,16}), ?(?:0x)?([0-9a-f]{8,16})[\])]", RANGE, false),
     (r"\b0x([0-9a-fA-F]{5,16})\b", ADDRESS, false),
@@ -119,11 +120,11 @@ static REGEXES: LazyLock<Vec<(Regex, Shown, bool)>> = LazyLock::new(|| {
     compiled.collect()
 });
 
-/// An address at the end of a text, and what is added to it or taken from it.
+/// The form of an address with an addend at the end of a text.
 static SUM: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\b0x([0-9a-fA-F]{5,16}) *([+-]) *(?:0x([0-9a-fA-F]{1,8})|([0-9]{1,8}))$").ok());
 
-/// `p = 0x555555558040 + 16`: only the sum is meant.
+/// Returns the sum in `p = 0x555555558040 + 16`.
 fn sum(text: &str) -> Option<Candidate> {
     let captures = SUM.as_ref()?.captures(text)?;
     let address = hexadecimal(&captures, 1)?;
@@ -132,7 +133,7 @@ fn sum(text: &str) -> Option<Candidate> {
     sum.map(Candidate::Address)
 }
 
-/// The candidates in a text, in their order.
+/// Returns the candidates in a text, in their order.
 fn candidates(text: &str) -> Vec<Candidate> {
     let text = text.trim();
     if let Some(sum) = sum(text) {
@@ -156,7 +157,7 @@ fn candidates(text: &str) -> Vec<Candidate> {
             }
         }
     }
-    // What may be an address and something else ends with the address.
+    // Sorted by their ends: a text that may be two things ends with the address.
     with_ends.sort_by_cached_key(|(end, _)| *end);
     let of_row = pasted_row(text).map(of_row);
     let mut candidates: Vec<Candidate> = Vec::new();
@@ -168,7 +169,7 @@ fn candidates(text: &str) -> Vec<Candidate> {
     candidates
 }
 
-/// What a row shows that the language knows.
+/// Returns the candidate in a row that the language knows.
 fn of_row(row: PastedText) -> Candidate {
     match row {
         PastedText::Address(address) => Candidate::Address(address),
@@ -178,11 +179,11 @@ fn of_row(row: PastedText) -> Candidate {
     }
 }
 
-/// What a line shows that does not parse, if it is pasted: from its candidates a session makes the hint.
+/// Returns the candidates in a line that does not parse, if it is pasted. A session makes the hint from them.
 pub(super) fn shown(failed: &Failure<'_>, error: &SyntaxError) -> Option<Pasted> {
     let (line, tokens) = (failed.line, failed.tokens);
     let first = tokens.first()?;
-    // Words of another program, in whose place ours are, belong to the text.
+    // If pmdb has replaced words of another program, they belong to the text.
     let is_replaced = line.get(first.at.start..first.at.end) != Some(first.text);
     let (command, text) = match failed.language.resolve_first(first.text) {
         Resolved::One(name) if TAKE_ADDRESSES.contains(&name) && !is_typed(failed, error)? => {
@@ -204,7 +205,7 @@ pub(super) fn shown(failed: &Failure<'_>, error: &SyntaxError) -> Option<Pasted>
     })
 }
 
-/// The variable of `explain i = 32767`. gdb indents members, whose names alone lead nowhere.
+/// Returns the variable in `explain i = 32767`. gdb indents members, whose names alone mean nothing.
 fn variable(line: &str) -> Option<String> {
     let [_, name, "=", _] = line.split(' ').collect::<Vec<_>>()[..] else {
         return None;
@@ -212,10 +213,10 @@ fn variable(line: &str) -> Option<String> {
     is_plain_name(name).then(|| name.to_owned())
 }
 
-/// Whether the arguments of a command are typed by a person, and not pasted.
+/// Returns whether the arguments of a command were typed, and not pasted.
 fn is_typed(failed: &Failure<'_>, error: &SyntaxError) -> Option<bool> {
     let (line, arguments) = (failed.line, failed.tokens.get(1..)?);
-    // A format with an error is no paste, whatever follows it.
+    // The error is in a format: this is no pasted text.
     let is_format = error.at.start < arguments.first()?.at.start;
     let numbers = arguments.iter().filter(|token| token.kind != TokenKind::Mark).count();
     let are_numbers = numbers <= 4 && arguments.iter().all(is_number_or_sign);
@@ -225,7 +226,7 @@ fn is_typed(failed: &Failure<'_>, error: &SyntaxError) -> Option<bool> {
     Some(is_format || is_filter || is_explained || failed.is_incomplete() && are_numbers)
 }
 
-/// Whether the line fails at digits that are a part of a text: `RIP: 0010:do_fault`, a path.
+/// Returns whether the line fails at digits within a text: `RIP: 0010:do_fault`, a path.
 fn is_number_in_text(failed: &Failure<'_>, error: &SyntaxError) -> bool {
     let arguments = failed.tokens.get(1).map_or(0, |first| first.at.start);
     let before = failed.line.get(arguments..error.at.start).unwrap_or_default();
@@ -233,7 +234,8 @@ fn is_number_in_text(failed: &Failure<'_>, error: &SyntaxError) -> bool {
     is_number && (before.contains(": ") || before.contains(" /"))
 }
 
-/// Whether the first word is no command because of a typing error: the line parses without it.
+/// Returns whether the error is in the first word of a typed line: it is alone, misspelt or a prompt, or no candidate
+/// is in the line.
 fn is_mistyped(failed: &Failure<'_>) -> bool {
     let near = failed.tokens.first().and_then(|first| near(first.text, failed.language.first_words()).first().copied());
     let behind = failed.tokens.first().and_then(|first| failed.line.get(first.at.end..)).unwrap_or_default();
@@ -253,8 +255,8 @@ fn is_number_or_sign(token: &Token<'_>) -> bool {
     (is_number || is_physical) && !matches!(token.text, "=" | "{")
 }
 
-/// Whether gdb prints a frame without its address: the numbers in it are arguments of the function. Frames of the
-/// sanitizers have a file then: `#1 main /tmp/t.c:5 (t+0x11560)`.
+/// Returns whether the text is a frame of gdb without an address, whose numbers are arguments of the function. Frames
+/// of the sanitizers have a path before the parenthesis: `#1 main /tmp/t.c:5 (t+0x11560)`.
 fn is_frame_without_address(text: &str) -> bool {
     let behind = text.strip_prefix('#').filter(|rest| rest.starts_with(|first: char| first.is_ascii_digit()));
     behind.map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start()).is_some_and(|rest| {
@@ -263,19 +265,20 @@ fn is_frame_without_address(text: &str) -> bool {
     })
 }
 
-/// Whether a line is a row, or shows page frames or addresses in files, whatever its first words are elsewhere.
+/// Returns whether a line is a pasted row, or shows page frames or addresses in files.
 pub(super) fn is_pasted(line: &str) -> bool {
     pasted_row(line.trim_start()).is_some()
         || candidates(line).iter().any(|one| matches!(one, Candidate::Frame { .. } | Candidate::InFile { .. }))
 }
 
-/// What a comment at the prompt shows, if it is a frame of gdb.
+/// Returns the candidate in a comment at the prompt, if it is a frame of gdb.
 pub fn comment(line: &str) -> Option<Pasted> {
     let row = pasted_row(line.trim()).filter(|_| line.trim().starts_with('#'))?;
     Some(Pasted { command: None, variable: None, takes_frames: false, candidates: vec![of_row(row)] })
 }
 
-/// What else the pasted row of a line shows that parses: perf's rows have addresses of the process, or in a file.
+/// Returns the candidates in a pasted row after a command that parses: rows of perf have addresses of the process or in
+/// a file.
 pub fn also_in_row(language: Language, line: &str) -> Option<Pasted> {
     let (command, text) = line.trim().split_once(is_blank)?;
     let Resolved::One(name) = language.resolve_first(command.split('/').next()?) else {
@@ -288,10 +291,10 @@ pub fn also_in_row(language: Language, line: &str) -> Option<Pasted> {
     Some(Pasted { command, variable: None, takes_frames: false, candidates: candidates(text) })
 }
 
-/// What to type for a candidate that can mean something in the process at hand; `None` if it cannot.
+/// Returns what to type for a candidate that means something in the process; `None` if it means nothing.
 pub type Means<'a> = &'a dyn Fn(&Candidate) -> Option<String>;
 
-/// The hint for pasted text. Without a process, only what does not depend on one can mean something.
+/// Returns the hint for pasted text. Without a process, only candidates that need none count.
 pub fn choose(pasted: &Pasted, means: Option<Means<'_>>) -> String {
     let is_physical = |one: &&Candidate| matches!(one, Candidate::Frame { .. } | Candidate::Physical(_));
     let typed = pasted.command.as_deref().unwrap_or("translate");

@@ -1,4 +1,4 @@
-//! Hints for words, signs and numbers that cannot stand where they do.
+//! Hints for words, signs and numbers in the wrong place.
 
 use super::commands::takes_value;
 use super::numbers::{is_unit, suffixes};
@@ -12,12 +12,12 @@ use crate::lang::{
     is_operator_word,
 };
 
-/// The failing token, if it is a plain word.
+/// Returns the failing token, if it is a plain word.
 fn word<'a>(failed: &Failure<'a>) -> Option<&'a str> {
     failed.token().filter(|token| token.kind == TokenKind::Name).map(|token| token.text)
 }
 
-/// The subject of the filter in which the line fails.
+/// Returns the subject of the filter in which the line fails.
 fn subject_of_filter(failed: &Failure<'_>) -> Option<FilterSubject> {
     [
         (FilterSubject::Page, Expected::PageField, Expected::PageQuantity),
@@ -28,14 +28,14 @@ fn subject_of_filter(failed: &Failure<'_>) -> Option<FilterSubject> {
     .map(|(subject, _, _)| subject)
 }
 
-/// `else if`, which gdb does not have either.
+/// Returns the hint for `else if`, which gdb does not have either.
 pub(super) fn else_if(failed: &Failure<'_>) -> Option<String> {
     let (first, second) = (failed.before()?, failed.token()?);
     let is_else_if = failed.position == 1 && first.text == "else" && second.text == "if";
     is_else_if.then(|| "write `else` on its own line, and then an `if` with its own `end`".to_owned())
 }
 
-/// `map > x.svg`: `>` redirects only before what looks like a path.
+/// Returns the hint for `map > x.svg`: `>` redirects only if a path follows.
 pub(super) fn file_without_folder(failed: &Failure<'_>) -> Option<String> {
     let [sign, name] = failed.tokens.get(failed.position..)? else {
         return None;
@@ -46,7 +46,7 @@ pub(super) fn file_without_folder(failed: &Failure<'_>) -> Option<String> {
     })
 }
 
-/// A pipe or a redirection inside of an expression, or with nothing behind it.
+/// Returns the hint for a pipe or a redirection inside an expression, or at the end of the line.
 pub(super) fn operator_of_output(failed: &Failure<'_>) -> Option<String> {
     let hint = match failed.token()?.kind {
         TokenKind::LonePipe => "as an operator it needs parentheses: `(a | b)`",
@@ -60,25 +60,25 @@ pub(super) fn operator_of_output(failed: &Failure<'_>) -> Option<String> {
     Some(hint.to_owned())
 }
 
-/// `!` alone.
+/// Returns the hint for `!` alone.
 pub(super) fn lone_shell(failed: &Failure<'_>) -> Option<String> {
     let is_lone = failed.token()?.text == "!" && failed.expects(Expected::Command);
     is_lone.then(|| "as in `!ls`".to_owned())
 }
 
-/// A unit behind a number: `8 MiB`.
+/// Returns the hint for a unit after a number: `8 MiB`.
 pub(super) fn unit_behind_number(failed: &Failure<'_>) -> Option<String> {
     let (unit, number) = (word(failed).filter(|word| is_unit(word))?, failed.before()?.text);
     number.starts_with(|first: char| first.is_ascii_digit()).then(|| suffixes(&format!("{number}{unit}")))
 }
 
-/// `and` as the name of a symbol.
+/// Returns the hint for `and` as the name of a symbol.
 pub(super) fn operator_as_name(failed: &Failure<'_>) -> Option<String> {
     let word = word(failed).filter(|word| is_operator_word(word) && failed.expects(Expected::Expression))?;
     Some(format!("`{word}` is an operator; put a symbol of that name in 'single quotes'"))
 }
 
-/// A fact in the place of a key.
+/// Returns the hint for a field of pages in the place of a key.
 pub(super) fn fact_as_key(failed: &Failure<'_>) -> Option<String> {
     let word = word(failed).filter(|word| PageField::from_name(word).is_some())?;
     let takes_runs = |one: &Expected| matches!(one, Expected::Key(keys) if keys.takes(Key::Run));
@@ -86,13 +86,13 @@ pub(super) fn fact_as_key(failed: &Failure<'_>) -> Option<String> {
         .then(|| format!("`{word}` is another one for each page: `by run` shows consecutive frames"))
 }
 
-/// The function that adds up what this word is about.
+/// Returns the function with this name that sums pages; `rss` for `resident`.
 fn sum_of(word: &str) -> Option<&'static str> {
     let word = if word == "resident" { Function::Rss.name() } else { word };
     Function::from_word(word).filter(|function| function.takes_filter()).map(Function::name)
 }
 
-/// A word that is no field in a filter of pages.
+/// Returns the hint for a word that is no field in a filter of pages.
 pub(super) fn word_in_page_filter(failed: &Failure<'_>) -> Option<String> {
     let word = word(failed).filter(|_| subject_of_filter(failed) == Some(FilterSubject::Page))?;
     let is_watched = failed.command() == Some("watch");
@@ -124,7 +124,7 @@ pub(super) fn word_in_page_filter(failed: &Failure<'_>) -> Option<String> {
     })
 }
 
-/// A word that is no field in a filter of regions.
+/// Returns the hint for a word that is no field in a filter of regions.
 pub(super) fn word_in_region_filter(failed: &Failure<'_>) -> Option<String> {
     let word = word(failed).filter(|_| subject_of_filter(failed) == Some(FilterSubject::Region))?;
     if PageField::from_name(word).is_some() {
@@ -142,31 +142,31 @@ pub(super) fn word_in_region_filter(failed: &Failure<'_>) -> Option<String> {
     })
 }
 
-/// A text without quotes.
+/// Returns the hint for a text without quotes.
 pub(super) fn text_without_quotes(failed: &Failure<'_>) -> Option<String> {
     let word = word(failed).filter(|_| subject_of_filter(failed).is_none() && failed.expects(Expected::QuotedText))?;
     Some(format!("put the text in quotes: `\"{word}\"`"))
 }
 
-/// A word that is nearly one of those that may stand there.
+/// Returns the hint for a misspelt word.
 pub(super) fn near_word(failed: &Failure<'_>) -> Option<String> {
     SyntaxError::did_you_mean(word(failed)?, failed.words())
 }
 
-/// Any other word in a filter.
+/// Returns the hint for any other word in a filter.
 pub(super) fn symbol_in_filter(failed: &Failure<'_>) -> Option<String> {
     let word = word(failed).filter(|_| subject_of_filter(failed).is_some())?;
     Some(format!("in a filter, bare words are fields (`help filters`); a symbol of this name is `&{word}`"))
 }
 
-/// `watch heap until > 1G`
+/// Returns the hint for `watch heap until > 1G`.
 pub(super) fn sum_until(failed: &Failure<'_>) -> Option<String> {
     let is_sign = matches!(failed.token()?.text, "<" | ">" | "<=" | ">=");
     let is_sum = is_sign && failed.command() == Some("watch") && failed.expects(Expected::Word("or"));
     is_sum.then(|| "`until rss(RANGE) > 1G` compares bytes".to_owned())
 }
 
-/// `=` in the place of `==`.
+/// Returns the hint for `=` in the place of `==`.
 pub(super) fn single_equals(failed: &Failure<'_>) -> Option<String> {
     let is_compared = [Expected::Comparison, Expected::Mark("=="), Expected::Operator];
     if failed.token()?.text != "=" || !is_compared.into_iter().any(|one| failed.expects(one)) {
@@ -177,7 +177,7 @@ pub(super) fn single_equals(failed: &Failure<'_>) -> Option<String> {
     is_test.then(|| "write a test for equality as `==`".to_owned())
 }
 
-/// A number where a command is wanted.
+/// Returns the hint for a number in the place of a command.
 pub(super) fn number_as_command(failed: &Failure<'_>) -> Option<String> {
     let (TokenKind::Number(value), number) = (&failed.token()?.kind, failed.token()?.text) else {
         return None;
@@ -192,7 +192,7 @@ pub(super) fn number_as_command(failed: &Failure<'_>) -> Option<String> {
     })
 }
 
-/// `|` or `&` in the place of a word, or an operator of bits in a filter.
+/// Returns the hint for `|` or `&` in the place of a word, or an operator on bits in a filter.
 pub(super) fn sign_in_filter(failed: &Failure<'_>) -> Option<String> {
     match failed.token()?.text {
         "|" | "&" if failed.expects(Expected::Word("or")) => Some("join conditions with `and`, `or`".to_owned()),
@@ -203,13 +203,13 @@ pub(super) fn sign_in_filter(failed: &Failure<'_>) -> Option<String> {
     }
 }
 
-/// A format behind a blank.
+/// Returns the hint for a format after a blank.
 pub(super) fn late_format(failed: &Failure<'_>) -> Option<String> {
     let is_format = failed.token()?.text == "/" && failed.expects(Expected::Range);
     is_format.then(|| "write the format directly after the command: `print/x`".to_owned())
 }
 
-/// A frame of gdb without an address.
+/// Returns the hint for a frame of gdb without an address.
 pub(super) fn frame_of_gdb(failed: &Failure<'_>) -> Option<String> {
     let is_frame = failed.token()?.text == "#";
     is_frame.then(|| "this frame has no address: `print $pc` in gdb shows it".to_owned())

@@ -1,4 +1,4 @@
-//! The choice of colour on the command line.
+//! The option `--color`.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use pmdb::lang::ColorChoice;
@@ -17,8 +17,8 @@ fn color_of(word: &str) -> Option<ColorChoice> {
     all.find(|choice| choice.word() == word)
 }
 
-/// The choice of colour for clap's help, the same as for other output. It finds `--color` before the command line is
-/// parsed.
+/// Returns the choice of colour for the help of clap. It looks for `--color` itself, before clap parses the command
+/// line.
 pub(super) fn help_color(words: &[OsString]) -> clap::ColorChoice {
     let mut choice = None;
     let mut words = words.iter().map(|word| word.to_string_lossy());

@@ -1,4 +1,4 @@
-//! The command behind the process, as the words of a shell.
+//! The command after the process, in words of a shell.
 
 use super::{Arguments, LANGUAGE, full_name, is_long};
 use clap::CommandFactory as _;
@@ -6,22 +6,22 @@ use clap::error::ErrorKind;
 use pmdb::lang::{Output, ParsedLine};
 
 impl Arguments {
-    /// The command in the words behind the process, or in words that need no process (`help`, `ps`).
+    /// Takes the command from the words after the process, or from words that need no process (`help`, `ps`).
     pub(super) fn take_command(&mut self) -> Result<Option<String>, clap::Error> {
         let refused = |message: String| Err(Arguments::command().error(ErrorKind::UnknownArgument, message));
         if self.arguments.last().is_some_and(|last| last == "--help") {
             let words: Vec<String> = self.target.iter().chain(&self.arguments).cloned().collect();
             if let Some(name) = full_name(&words).or_else(|| full_name(&self.arguments)) {
-                // Help needs no process.
+                // `help` needs no process.
                 (self.pid, self.target, self.capture, self.arguments) = (None, None, None, Vec::new());
                 return Ok(Some(format!("help {name}")));
             }
         }
         let mut words = Vec::new();
         let behind = self.arguments.iter().map(String::as_str);
-        // Such a command wins over a process of that name, which `-p` names.
+        // A complete command takes precedence over a process of that name, which `-p` names.
         let is_complete = self.target.as_deref().is_some_and(|word| {
-            // A shell may have the whole command as one word.
+            // The whole command may be one word of the shell.
             let whole = word.split_once(' ').filter(|_| self.arguments.is_empty());
             LANGUAGE.is_alone(word, behind)
                 || whole.is_some_and(|(first, rest)| LANGUAGE.is_alone(first, rest.split(' ')))
@@ -33,7 +33,7 @@ impl Arguments {
             return Ok(None);
         };
         if !self.steps().is_empty() {
-            // Behind a process they are arguments.
+            // With -x or -ex, words after a process are arguments.
             return match words.first() {
                 None => Ok(None),
                 Some(word) => {
@@ -84,7 +84,7 @@ impl Arguments {
     }
 }
 
-/// Whether a word is an option of the program itself.
+/// Returns whether a word is an option of pmdb.
 fn is_option(word: &str) -> bool {
     let name = word.trim_start_matches('-');
     name != word && is_long(name)

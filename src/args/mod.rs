@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
     after_help = "pmdb --help shows all options, pmdb help lists the commands, pmdb help NAME explains one",
     after_long_help = after_help(),
     override_usage = USAGE,
-    // Colours that can be read on black and on white.
+    // Readable on black and on white.
     styles = Styles::styled().header(Style::new().bold().underline()).literal(Ansi256Color(63).on_default())
 )]
 pub struct Arguments {
@@ -124,7 +124,7 @@ struct Steps {
     in_order: Vec<Step>,
 }
 
-/// A command or file to run before the prompt.
+/// A command or a command file to run before the prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// `-x FILE`
@@ -136,13 +136,13 @@ pub enum Step {
 /// The initial target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InitialTarget {
-    /// None.
+    /// No target.
     Nothing,
-    /// A process.
+    /// A process, by its name or id.
     Process(TargetName),
-    /// The demonstration process, to be started.
+    /// The demonstration process, which is to be started.
     Demonstration,
-    /// A capture.
+    /// A capture or core file.
     Capture(PathBuf),
 }
 
@@ -157,7 +157,7 @@ const LONG_VERSION: &str = concat!(
     env!("PMDB_PROFILE")
 );
 
-/// What follows the options in the help.
+/// Returns what follows the options in the help.
 fn after_help() -> String {
     let statuses: String = EXIT_STATUSES.iter().map(|(status, meaning)| format!("\n  {status}  {meaning}")).collect();
     format!(
@@ -168,15 +168,15 @@ fn after_help() -> String {
 }
 
 impl Arguments {
-    /// Whether `--generate` asks for a text.
+    /// Returns whether `--generate` is given.
     pub fn generates(&self) -> bool {
         !self.generate.is_empty()
     }
 
-    /// The text of `--generate`. With `all` there is none: it is written into files.
+    /// Returns the text of `--generate`. It is empty for `all`, which writes files.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// Fails if a file cannot be written.
     pub fn generated(&self) -> io::Result<String> {
         let mut command = Arguments::command();
         command.build();
@@ -189,10 +189,10 @@ impl Arguments {
         }
     }
 
-    /// Reads a command line, program name first.
+    /// Parses a command line, whose first word is the name of the program.
     ///
     /// # Errors
-    /// What is wrong with it, or the text that `--help` and `--version` ask for.
+    /// Returns what is wrong with the command line, or the text of `--help` and `--version`.
     pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap::Error> {
         let words = with_double_dashes(words);
         let command = Arguments::command().color(help_color(&words));
@@ -227,7 +227,7 @@ impl Arguments {
         }
     }
 
-    /// The command file whose help is asked for: `-x FILE --help`.
+    /// Returns the command file whose help `-x FILE --help` asks for.
     pub fn file_to_explain(words: impl IntoIterator<Item = OsString>) -> Option<PathBuf> {
         let is_help = |word: &OsString| word == "--help" || word == "-help" || word == "-h";
         let words = words.into_iter().filter(|word| !is_help(word));
@@ -238,12 +238,12 @@ impl Arguments {
         })
     }
 
-    /// The arguments of -x and -ex.
+    /// Returns the arguments of -x and -ex.
     pub fn arguments(&self) -> &[String] {
         if self.arguments.is_empty() { &self.args } else { &self.arguments }
     }
 
-    /// The initial target.
+    /// Returns the initial target.
     pub fn subject(&self) -> InitialTarget {
         if let Some(path) = &self.capture {
             return InitialTarget::Capture(path.clone());
@@ -256,20 +256,20 @@ impl Arguments {
         }
     }
 
-    /// The `-x` and `-ex` options in the order in which they stand.
+    /// Returns the `-x` and `-ex` options in their order.
     pub fn steps(&self) -> &[Step] {
         &self.steps.in_order
     }
 }
 
-/// Whether an option has this long name.
+/// Returns whether an option has this long name.
 fn is_long(name: &str) -> bool {
     let options = Arguments::command();
     let mut options = options.get_arguments();
     options.any(|one| one.get_long() == Some(name))
 }
 
-/// The name of the command that these words begin with, if any.
+/// Returns the name of the command that the words begin with.
 fn full_name(words: &[String]) -> Option<String> {
     let first = words.first()?;
     let two = words.get(..2).unwrap_or_default().join(" ");
@@ -289,8 +289,8 @@ fn in_order(matches: &ArgMatches) -> Vec<Step> {
     steps.into_iter().map(|(_, step)| step).collect()
 }
 
-/// Adds a second dash to gdb's `-ex`, `-batch` and so on, but not to the values of options, nor to the command behind
-/// the process.
+/// Adds a second dash to long options with one dash as in gdb, `-ex` and `-batch`. Values of options and the command
+/// after the process are left alone.
 fn with_double_dashes(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut changed = Vec::new();
     let mut is_value = true; // the program's name
@@ -305,7 +305,7 @@ fn with_double_dashes(words: impl IntoIterator<Item = OsString>) -> Vec<OsString
             continue;
         }
         if !word.to_string_lossy().starts_with('-') {
-            // The command behind the process has options of its own.
+            // The command after the process has its own options.
             let behind = words.as_slice().iter().filter_map(|next| next.to_str());
             let is_command = word.to_str().is_some_and(|word| LANGUAGE.is_alone(word, behind));
             options_ended = !has_steps && (has_process || is_command);
@@ -317,7 +317,7 @@ fn with_double_dashes(words: impl IntoIterator<Item = OsString>) -> Vec<OsString
             changed.push(word);
             continue;
         }
-        // `walk --help` is about the command.
+        // `walk --help` asks for the help of the command.
         if (word == "--help" || word == "-help")
             && let Some(name) = full_name(first.as_slice())
         {

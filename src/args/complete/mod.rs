@@ -1,12 +1,13 @@
-//! `--complete SHELL …`: what Tab offers in a shell. The scripts of the shells ask for it.
+//! `--complete SHELL …`: completion in a shell, for the scripts of the shells.
 //!
-//! Each shell gives the words up to the cursor in its own way, and wants the offers in its own:
+//! Each shell passes the words up to the cursor and reads the offers in its own format:
 //!
-//! * bash: `--complete bash COMP_TYPE TEXT LINE`, where TEXT is what it replaces: it splits words at `:` and `=`.
-//!   Lines that replace TEXT, with a blank if the word is complete; the lines of a list if that is what it asks for.
-//! * zsh: `--complete zsh QUOTE WORD…`. How many letters of the last word stay, then for each offer `+` if the word is
-//!   complete or `-`, the text behind what stays, a tab, and its line of a list.
-//! * fish: `--complete fish WORD…`. Whole words, a tab, and the meaning.
+//! * bash: `--complete bash COMP_TYPE TEXT LINE`, where TEXT is what bash replaces: it splits words at `:` and `=`. The
+//! answer has lines that replace TEXT, with a blank if the word is complete, or lines of a list if COMP_TYPE is that of
+//! a list.
+//! * zsh: `--complete zsh QUOTE WORD…`. The answer begins with the number of characters of the last word that stay.
+//! Each offer is `+` if the word is complete or `-`, the text after what stays, a tab, and its line of a list.
+//! * fish: `--complete fish WORD…`. Each offer is a whole word, a tab, and its meaning.
 
 mod shell;
 
@@ -27,28 +28,28 @@ use std::ffi::OsString;
 use std::io;
 use std::time::Duration;
 
-/// The time limit of a search for names. It is longer than at the prompt: here each Tab begins anew.
+/// The time limit of a search for names. It is longer than at the prompt, as each Tab starts anew.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The widest terms that meanings are aligned with.
+/// The widest term in columns with which meanings are aligned.
 const WIDEST: usize = 24;
 
-/// A word that could stand at the cursor.
+/// A word that can stand at the cursor.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct ShellOffer {
-    /// As it is shown in a list.
+    /// The text in a list.
     shown: String,
     /// The whole word, with a blank if it is complete.
     word: String,
-    /// The bytes of `word` before what is shown: they stand in the line already.
+    /// The length in bytes of the part of `word` that the list omits, as the line has it already.
     kept_letters: usize,
-    /// Whether more may follow in the same word of the shell: in the value of `-ex`.
+    /// Whether more can follow in the same word of the shell, as in the value of `-ex`.
     goes_on: bool,
     about: String,
 }
 
 impl ShellOffer {
-    /// What stands in the word, and whether the shell may end the word there.
+    /// Returns the text of the word, and whether the shell may end the word after it.
     fn split(&self, word: &ShellWord) -> (&str, bool) {
         match self.word.strip_suffix(' ') {
             Some(complete) if !self.goes_on || word.quote.is_none() => (complete, true),
@@ -57,14 +58,14 @@ impl ShellOffer {
     }
 }
 
-/// The offers for a shell, if the command line asks for them with `--complete`; without any if it asks wrongly.
+/// Returns the offers for a shell if the command line begins with `--complete`; an empty text if the rest is wrong.
 pub fn completions(words: impl IntoIterator<Item = OsString>) -> Option<String> {
     let mut words = words.into_iter().skip(1).map(|word| word.to_string_lossy().into_owned());
     words.next().filter(|first| first == "--complete")?;
     Some(answer(&words.collect::<Vec<_>>()).unwrap_or_default())
 }
 
-/// The answer to the words behind `--complete`.
+/// Returns the answer to the words after `--complete`.
 fn answer(asked: &[String]) -> Option<String> {
     let (shell, asked) = asked.split_first()?;
     let width = tcgetwinsize(io::stdin()).map_or(0, |size| usize::from(size.ws_col));
@@ -87,7 +88,7 @@ fn answer(asked: &[String]) -> Option<String> {
             let word = ShellWord::begun_with("", last);
             let mut offers = offers(&before, &word.plain);
             keep_open(&mut offers, &word);
-            // fish itself adds a blank behind a word.
+            // fish adds the blank after a word.
             let lines = offers.iter().map(|offer| format!("{}\t{}\n", offer.split(&word).0, offer.about));
             Some(lines.collect())
         }
@@ -95,7 +96,7 @@ fn answer(asked: &[String]) -> Option<String> {
     }
 }
 
-/// bash and fish would close the quote behind the only offer, though the command in it may go on.
+/// Adds a longer offer to a single one that may go on: bash and fish would close the quote after a single offer.
 fn keep_open(offers: &mut Vec<ShellOffer>, word: &ShellWord) {
     if let [only] = offers.as_slice()
         && word.quote.is_some()
@@ -132,7 +133,7 @@ fn for_zsh(offers: &[ShellOffer], word: &ShellWord, width: usize) -> String {
     text
 }
 
-/// The lines of a list, with the meanings beside the words.
+/// Returns the lines of a list, with the meanings beside the words.
 fn list_lines(offers: &[ShellOffer], width: usize) -> Vec<String> {
     let terms = offers.iter().map(|offer| offer.shown.chars().count());
     let widest = terms.filter(|length| *length <= WIDEST).max().unwrap_or_default();
@@ -143,13 +144,14 @@ fn list_lines(offers: &[ShellOffer], width: usize) -> Vec<String> {
     offers.iter().map(line).collect()
 }
 
-/// What could stand behind these words in the place of the one that is begun. The first word is the program.
+/// Returns the words that can follow `before` and begin with `begun`. The first of `before` is the program.
 fn offers(before: &[&str], begun: &str) -> Vec<ShellOffer> {
     let mut program = Arguments::command();
     program.build();
     let mut found = ShellOffers { program: &program, typed_part: begun, goes_on: false, found: Vec::new() };
     found.search(before.get(1..).unwrap_or_default());
-    // A name that needs quotes of pmdb has another beginning, and a shell inserts only what all offers begin with.
+    // A shell inserts what all offers have in common, so that those with a quote of pmdb at their beginning are
+    // dropped.
     if found.found.iter().any(|offer| offer.word.starts_with(begun)) {
         found.found.retain(|offer| offer.word.starts_with(begun));
     }
@@ -168,7 +170,8 @@ impl ShellOffers<'_> {
         self.after(0, word, true, about);
     }
 
-    /// Adds an offer, unless its word has another beginning or contains characters that must not reach a terminal.
+    /// Adds an offer. Omits it if it does not begin like the typed word, or has characters that must not reach a
+    /// terminal.
     fn after(&mut self, kept: usize, rest: &str, is_complete: bool, about: &str) {
         let word = format!("{}{rest}", &self.typed_part[..kept]);
         if word.starts_with(self.typed_part) && word.chars().all(is_plain) {
@@ -239,7 +242,7 @@ impl ShellOffers<'_> {
     fn options(&mut self) {
         for option in options(self.program) {
             let about = option.get_help().map(ToString::to_string).unwrap_or_default();
-            // gdb's spelling is another name of a long option: a list has each option once.
+            // A long option with one dash is another spelling of gdb: a list has each option once.
             let all = if self.typed_part == "-" { names(option) } else { spellings(option) };
             for name in all {
                 if name.len() > 2 || self.typed_part.len() < 2 || self.typed_part == name {
@@ -249,7 +252,7 @@ impl ShellOffers<'_> {
         }
     }
 
-    /// The values of an option, behind what is kept of the word.
+    /// Adds the values of an option after the first `kept` bytes of the word.
     fn value(&mut self, option: &str, kept: usize, process: Option<&str>) {
         match option {
             "pid" => self.processes(kept),
@@ -276,8 +279,8 @@ impl ShellOffers<'_> {
         }
     }
 
-    /// Processes by name, and by number if no letter is typed. Kernel threads cannot be examined: they are offered only
-    /// where nothing else begins so.
+    /// Adds processes by name and by id. Kernel threads, which cannot be examined, are added only if nothing else
+    /// begins so.
     fn processes(&mut self, kept: usize) {
         let (begun, myself) = (self.typed_part.get(kept..).unwrap_or_default(), std::process::id());
         let all = process::machine().processes().unwrap_or_default();
@@ -310,8 +313,8 @@ impl ShellOffers<'_> {
         self.after(kept, "self", true, "pmdb itself");
     }
 
-    /// Whether a word means the process of that name: not an option, a number, the home of a user, or a word of pmdb's
-    /// own, which a command may be also.
+    /// Returns whether a word means the process of that name: no option, number or home of a user, and no first word of
+    /// a command.
     fn names_a_process(name: &str) -> bool {
         let begins = |about: &About| about.name.name.split(' ').next() == Some(name);
         matches!(TargetName::of(name), TargetName::Name(_))
@@ -319,10 +322,10 @@ impl ShellOffers<'_> {
             && !COMMANDS.abouts().any(begins)
     }
 
-    /// The words of a command that begins behind what is kept of this word, or with `before`.
+    /// Adds the words of a command that begins with `before`, or after the first `kept` bytes of the word.
     fn command(&mut self, process: Option<&str>, before: &[&str], kept: usize) {
         let mut state = DebugState::new(process::machine());
-        // The demonstration is this program: its names are the same.
+        // The demonstration is a process of this program and has the same names.
         let process = process.map(|process| if process == "demo" { "self" } else { process });
         if let Some(Ok(found)) = process.map(process::resolve)
             && let Ok(target) = Target::attach(found.pid)
@@ -335,7 +338,7 @@ impl ShellOffers<'_> {
         let given = line.get(..start).unwrap_or_default();
         let begins = start.max(before.len());
         for offer in offers {
-            // `help info` may go on with the name of a command in two words.
+            // Completion of `help info` may continue with a command of two words.
             let Some(rest) = format!("{given}{}", offer.typed).strip_prefix(&before).map(str::to_owned) else {
                 continue;
             };
@@ -351,7 +354,7 @@ impl ShellOffers<'_> {
         self.found.dedup();
     }
 
-    /// Adds an offer that may begin with a quote of pmdb where a name was begun without.
+    /// Adds an offer that may begin with a quote although the typed name has none.
     fn replace(&mut self, kept: usize, rest: &str, is_complete: bool, about: &str) {
         let kept_text = self.typed_part.get(..kept).unwrap_or_default();
         let word = format!("{kept_text}{rest}{}", if is_complete { " " } else { "" });
@@ -361,7 +364,7 @@ impl ShellOffers<'_> {
         }
     }
 
-    /// Files, as in a shell: the hidden ones only if they are asked for.
+    /// Adds files as a shell does: hidden ones only after a typed dot.
     fn files(&mut self, kept: usize) {
         let begun = self.typed_part.get(kept..).unwrap_or_default();
         let (folder, start) = begun.rfind('/').map_or(("", begun), |slash| begun.split_at(slash + 1));
@@ -377,7 +380,7 @@ impl ShellOffers<'_> {
         }
         let kept = kept + folder.len();
         for (name, is_folder) in names {
-            // These beginnings mean an option, the home of a user and a built-in command file.
+            // Such a beginning would mean an option, the home of a user or a built-in command file.
             let here = if folder.is_empty() && name.starts_with(['-', '~', ':']) { "./" } else { "" };
             let name = format!("{here}{name}{}", if is_folder { "/" } else { "" });
             self.after(kept, &name, !is_folder, "");
@@ -385,7 +388,7 @@ impl ShellOffers<'_> {
     }
 }
 
-/// What a command, or a topic of the help, is about.
+/// Returns the summary of a command, or of a topic of the help.
 fn about(before: &str, word: &str) -> &'static str {
     let before = before.trim();
     let name = format!("{} {word}", before.strip_prefix("help").unwrap_or(before));
@@ -400,11 +403,11 @@ fn about(before: &str, word: &str) -> &'static str {
     subject.map(|subject| subject.summary).or_else(group).unwrap_or_default()
 }
 
-/// An option as it is given in a line.
+/// An option in a command line.
 struct GivenOption<'a> {
     id: String,
     takes_value: bool,
-    /// What stands behind `=`, or behind a short option.
+    /// The value after `=`, or after a short option in the same word.
     value: Option<&'a str>,
 }
 

@@ -1,27 +1,27 @@
-//! The words of a shell's line: what they mean, and how a word is written so that it means something.
+//! The words of a line of a shell: how they are read, and how a text is quoted.
 
 use std::iter::Peekable;
 use std::str::CharIndices;
 
-/// A word as it stands in a line, perhaps with a quote that is still open.
+/// A word in a line, which may end within a quote.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct ShellWord {
-    /// As it is written.
+    /// The word as it is written.
     pub(super) raw: String,
-    /// As a program gets it.
+    /// The word as a program gets it.
     pub(super) plain: String,
-    /// The place in `raw` of each byte of `plain`.
+    /// The offset in `raw` of each byte of `plain`.
     places: Vec<usize>,
-    /// The quote that is open at its end.
+    /// The quote that is open at the end.
     pub(super) quote: Option<char>,
 }
 
 impl ShellWord {
-    /// A word of which the shell has already taken `quote` off.
+    /// Reads a word from which the shell has removed the quote at its beginning.
     pub(super) fn begun_with(quote: &str, raw: &str) -> Self {
         let mut word = ShellWord { quote: quote.chars().next_back(), ..ShellWord::default() };
         let mut rest = raw.char_indices().peekable();
-        // Blanks belong to it.
+        // Blanks outside of quotes belong to the word too.
         while rest.peek().is_some() {
             word.read(raw, &mut rest);
             if let Some((at, blank)) = rest.next() {
@@ -32,7 +32,7 @@ impl ShellWord {
         word
     }
 
-    /// The words of a line; the last one is empty behind a blank.
+    /// Reads the words of a line. The last one is empty after a blank.
     pub(super) fn all(line: &str) -> Vec<Self> {
         let mut words = Vec::new();
         let mut rest = line.char_indices().peekable();
@@ -51,7 +51,7 @@ impl ShellWord {
         }
     }
 
-    /// Reads up to a blank outside of quotes.
+    /// Reads to the next blank outside of quotes.
     fn read(&mut self, line: &str, rest: &mut Peekable<CharIndices<'_>>) {
         while let Some(&(at, c)) = rest.peek() {
             if self.quote.is_none() && c.is_whitespace() {
@@ -83,19 +83,19 @@ impl ShellWord {
         self.places.resize(self.plain.len(), at);
     }
 
-    /// The bytes of `plain` whose text begins before this place in `raw`.
+    /// Returns the number of bytes of `plain` that begin before this offset in `raw`.
     pub(super) fn plain_before(&self, raw: usize) -> usize {
         self.places.partition_point(|place| *place < raw)
     }
 
-    /// Where in `raw` this byte of `plain` begins.
+    /// Returns the offset in `raw` at which this byte of `plain` begins.
     pub(super) fn raw_before(&self, plain: usize) -> usize {
         self.places.get(plain).copied().unwrap_or(self.raw.len())
     }
 }
 
-/// A text as it must be written in an open quote, or without one, to mean itself. `None` if it cannot be: between
-/// double quotes `!` is a line of the shell's history, and a backslash before it stays.
+/// Returns a text as it must be written within `quote`, or without one. Returns `None` for a `!` in double quotes: the
+/// shell replaces it by its history, and keeps a backslash before it.
 pub(super) fn quote_text(text: &str, quote: Option<char>) -> Option<String> {
     if quote == Some('"') && text.contains('!') {
         return None;
@@ -106,7 +106,7 @@ pub(super) fn quote_text(text: &str, quote: Option<char>) -> Option<String> {
             Some('\'') if c == '\'' => written.push_str("'\\'"),
             Some('"') if matches!(c, '"' | '\\' | '$' | '`') => written.push('\\'),
             Some(_) => {}
-            // A file in the home of a user.
+            // A path in the home of the user, which the shell expands.
             None if at == 0 && text.starts_with("~/") => {}
             None if c.is_alphanumeric() || "_./:=@%+,-^".contains(c) => {}
             None => written.push('\\'),

@@ -1,5 +1,5 @@
-//! `--generate`: manual pages, shell completions and the schema of the records, from the tables of the program; and the
-//! plugin for gdb.
+//! `--generate`: manual pages, shell completions and the schema of the records, made from the tables of the program;
+//! and the plugin for gdb.
 
 mod roff;
 mod schema;
@@ -18,7 +18,7 @@ pub const USAGE: &str = "pmdb [OPTIONS] [PID | NAME | demo] [COMMAND …]
        pmdb help [TOPIC]
        pmdb ps | who phys:ADDRESS | account cgroup PATH | decode | show | info capabilities …";
 
-/// Command lines, each with its effect.
+/// Examples of command lines, each with its effect.
 pub const EXAMPLES: &str = "  pmdb 812                                   open the prompt on process 812
   pmdb demo                                  attach to a demonstration process
   pmdb 812 translate 0x7ffe1000              print one answer
@@ -51,7 +51,7 @@ pub enum GeneratedFile {
     Gdb,
 }
 
-/// The text of it.
+/// Returns a generated text.
 pub fn text(what: GeneratedFile, command: &Command) -> String {
     match what {
         GeneratedFile::Man => manual(command),
@@ -66,7 +66,7 @@ pub fn text(what: GeneratedFile, command: &Command) -> String {
     }
 }
 
-/// A topic of the help, as a section of the same name.
+/// Adds a topic of the help as a section of the same name.
 fn subject(page: &mut ManPage, name: &str) {
     page.section(name);
     subject_text(page, name);
@@ -116,7 +116,7 @@ fn manual(command: &Command) -> String {
     page.finish()
 }
 
-/// The questions first, then the topics, then the commands, in Markdown.
+/// Returns the whole help in Markdown: the questions, then the topics, then the commands.
 fn whole_help(command: &Command) -> String {
     let about = command.get_long_about().map(ToString::to_string).unwrap_or_default();
     let mut text = format!("# pmdb {}\n\n{about}\n\n## Questions\n\n", env!("CARGO_PKG_VERSION"));
@@ -178,13 +178,13 @@ fn json() -> String {
     page.finish()
 }
 
-/// The options that are shown.
+/// Returns the options that are not hidden.
 pub(super) fn options(command: &Command) -> impl Iterator<Item = &Arg> {
     let all = command.get_arguments();
     all.filter(|argument| !argument.is_positional() && !argument.is_hide_set())
 }
 
-/// `-p`, `--pid`
+/// Returns the names of an option: `-p`, `--pid`.
 pub(super) fn names(argument: &Arg) -> Vec<String> {
     let short = argument.get_short().map(|short| format!("-{short}"));
     let long = argument.get_long().map(|long| format!("--{long}"));
@@ -196,7 +196,7 @@ fn help(argument: &Arg) -> String {
     help.map(ToString::to_string).unwrap_or_default()
 }
 
-/// The values behind an option, as its synopsis has them: ` WHAT [DIR]`, `[=DIR]`, ` [ARGUMENT ...]`.
+/// Returns the values of an option as in a synopsis: ` WHAT [DIR]`, `[=DIR]`, ` [ARGUMENT ...]`.
 fn values(argument: &Arg) -> String {
     let names = argument.get_value_names().filter(|_| takes_values(argument)).unwrap_or_default();
     let number = argument.get_num_args().unwrap_or_default();
@@ -217,7 +217,7 @@ pub(super) fn takes_values(option: &Arg) -> bool {
     option.get_action().takes_values()
 }
 
-/// Its names, also with one dash as in gdb.
+/// Returns the names of an option, and its long name with one dash as in gdb.
 pub(super) fn spellings(option: &Arg) -> Vec<String> {
     let with_one_dash = option.get_long().map(|long| format!("-{long}"));
     names(option).into_iter().chain(with_one_dash).collect()

@@ -1,30 +1,30 @@
-//! A manual page in the language of man(7).
+//! A manual page in the macros of man(7).
 
 use pmdb::report::term_and_meaning;
 
-/// The date of the pages: that of the last change of the texts before a release.
+/// The date of the pages, that of the last change to their texts.
 const DATE: &str = "2026-11-29";
 
-/// A place in a word where a line may end: U+200B, the space without a width.
+/// A place within a word where a line may break: U+200B, the zero-width space.
 const BREAK: char = '\u{200b}';
 
-/// The longest line of a source that mandoc takes without a complaint about style.
+/// The most columns of a source line for which mandoc gives no warning of style.
 const LONGEST: usize = 80;
 
-/// The longest line that is not filled: behind its indent it fits a terminal of 80 columns.
+/// The most columns of an unfilled line, which with its indent fits a terminal of 80 columns.
 const UNFILLED: usize = 72;
 
-/// A page that is being written.
+/// A manual page that is being written.
 pub(super) struct ManPage {
     text: String,
-    /// Whether a heading stands just above: it begins a paragraph itself.
+    /// Whether a heading directly precedes, which begins a paragraph itself.
     is_below_heading: bool,
 }
 
 impl ManPage {
     pub(super) fn new(name: &str, section: u8, title: &str) -> Self {
         let version = env!("CARGO_PKG_VERSION");
-        // Words are not hyphenated, as many are commands and fields, and no spaces are added between those of a usage.
+        // .nh and .ad l: no word is hyphenated, as many are commands and fields, and a usage gets no extra spaces.
         let text = format!(".TH {name} {section} {DATE} \"pmdb {version}\" \"{title}\"\n.nh\n.ad l\n");
         ManPage { text, is_below_heading: false }
     }
@@ -49,11 +49,11 @@ impl ManPage {
         }
     }
 
-    /// A line that is not filled. If it is too long, its rest stands in further lines, indented.
+    /// Adds an unfilled line. A line that is too long continues in further lines with an indent.
     pub(super) fn line(&mut self, line: &str) -> &mut Self {
         self.is_below_heading = false;
         let words = line.trim_start();
-        // What stands far to the right would be a column of single words.
+        // With a wide indent, a long line would become a column of single words.
         let lead = match line.len() - words.len() {
             far if line.len() > UNFILLED => far.min(16),
             lead => lead,
@@ -67,29 +67,29 @@ impl ManPage {
         self
     }
 
-    /// Text that is filled.
+    /// Adds filled text.
     fn fill_line(&mut self, text: &str) {
         for line in fold_line(text, LONGEST, is_single) {
             let line = escaped(line.trim_start());
-            // Escapes are longer than what they stand for.
+            // Escapes made the line longer.
             fold_line(&line, LONGEST, is_single)
                 .into_iter()
                 .for_each(|line| self.text.push_str(&format!("{}\n", guard_line(line.trim_start()))));
         }
     }
 
-    /// The usage of a command: filled, with its further lines indented.
+    /// Adds the usage of a command, filled and with a hanging indent.
     pub(super) fn usage(&mut self, usage: &str) -> &mut Self {
         for line in usage.lines() {
             self.is_below_heading = false;
             self.text.push_str(".HP 4\n");
-            // A long list of words may break after any of them.
+            // A long list of words may break after each.
             self.fill_line(&line.replace('|', &format!("|{BREAK}")));
         }
         self
     }
 
-    /// Questions, each with its answer indented.
+    /// Adds questions, each with its answer indented.
     pub(super) fn answers(&mut self, text: &str) -> &mut Self {
         for line in text.lines().filter(|line| !line.is_empty()) {
             if is_indented(line) {
@@ -105,7 +105,7 @@ impl ManPage {
         self
     }
 
-    /// A word and its meaning.
+    /// Adds a term and its meaning.
     pub(super) fn row(&mut self, word: &str, meaning: &str) -> &mut Self {
         self.is_below_heading = false;
         let word = word.replace('\n', "; ");
@@ -114,13 +114,13 @@ impl ManPage {
         self
     }
 
-    /// A word in a list of rows, without a meaning.
+    /// Adds a term without a meaning to a list of rows.
     fn word(&mut self, word: &str) {
         self.paragraph();
         self.text.push_str(&format!("\\fB{}\\fR\n", escaped(word)));
     }
 
-    /// A text of the help: paragraphs, rows, and lines to type.
+    /// Adds a text of the help: paragraphs, rows, and lines to type.
     pub(super) fn text(&mut self, text: &str) -> &mut Self {
         let lines: Vec<&str> = text.lines().collect();
         for group in lines.chunk_by(|one, next| is_indented(one) == is_indented(next)) {
@@ -152,7 +152,7 @@ impl ManPage {
         }
     }
 
-    /// The whole page. Consecutive unfilled lines are joined into one block.
+    /// Returns the whole page, with consecutive unfilled lines joined into one block.
     pub(super) fn finish(&self) -> String {
         self.text.replace(".fi\n.nf\n", "")
     }
@@ -162,13 +162,13 @@ fn is_indented(line: &str) -> bool {
     line.starts_with(' ')
 }
 
-/// Whether what stands around a blank has no other blank: it separates words, and no columns.
+/// Returns whether a blank is single, given the bytes around it: such a blank separates words, and not columns.
 fn is_single((before, after): (u8, u8)) -> bool {
     before != b' ' && after != b' '
 }
 
-/// The line in parts that are at most `longest` bytes, as far as there are blanks to break it at: those of which
-/// `may_break` allows the bytes around them.
+/// Splits a line into parts of at most `longest` bytes, at blanks for which `may_break` allows the bytes around. A part
+/// without such a blank is longer.
 fn fold_line(line: &str, longest: usize, may_break: impl Fn((u8, u8)) -> bool) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = line;
@@ -190,13 +190,13 @@ fn fold_line(line: &str, longest: usize, may_break: impl Fn((u8, u8)) -> bool) -
     parts
 }
 
-/// A line of the source that troff does not take for a request.
+/// Returns a source line that troff does not take for a request.
 fn guard_line(line: &str) -> String {
     if line.starts_with(['.', '\'']) { format!("\\&{line}") } else { line.to_owned() }
 }
 
-/// Text with escapes for troff, which makes typographic characters of some of ASCII: what is copied from the page must
-/// be what was written.
+/// Returns the text with escapes for troff, which replaces some ASCII by typographic characters: text copied from the
+/// page must be what was written.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     if text.starts_with(['.', '\'']) {
@@ -210,7 +210,7 @@ fn escaped(text: &str) -> String {
             '`' => escaped.push_str("\\(ga"),
             '^' => escaped.push_str("\\(ha"),
             '~' => escaped.push_str("\\(ti"),
-            // In the C locale characters that are not ASCII are lost.
+            // Other characters than ASCII are lost in the C locale.
             '\u{2026}' => escaped.push_str("..."),
             BREAK => escaped.push_str("\\:"),
             '\u{d7}' => escaped.push_str("\\(mu"),

@@ -1,10 +1,10 @@
-//! The JSON schema of the records, from their declarations.
+//! The JSON schema of the records, made from their declarations.
 
 use pmdb::command::RECORDS;
 use pmdb::report::{FieldDescription, JsonForm, Shape};
 use serde_json::{Map, Value, json};
 
-/// The schema of a line of `--json`, and of `--serve`.
+/// Returns the schema of a line of `--json`, and of `--serve`.
 pub fn text() -> String {
     let mut definitions = Map::new();
     let mut lines = Vec::new();
@@ -13,7 +13,7 @@ pub fn text() -> String {
             if let Value::Object(schema) = &mut schema {
                 schema.insert("title".to_owned(), title.as_str().into());
             }
-            // Two commands may have records of one type.
+            // Two commands may have records of the same type.
             let name = if definitions.contains_key(&title) { format!("{title}-2") } else { title };
             lines.push(reference(&name));
             definitions.insert(name, schema);
@@ -25,7 +25,7 @@ pub fn text() -> String {
         "anyOf": lines,
         "$defs": definitions,
     });
-    // Indented, it is twice as long: programs read it, and `jq` indents it for a person.
+    // Not indented, which would double its size: mostly programs read it.
     format!("{schema}\n")
 }
 
@@ -33,7 +33,8 @@ fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/$defs/{name}") })
 }
 
-/// The schemas of a shape, which the field `tag` names, each with its title: one, or one for each of its own shapes.
+/// Returns the schema of a record with its title, or one for each shape of the record. The field `tag` has the name of
+/// the shape.
 fn records(tag: &str, shape: &Shape, definitions: &mut Map<String, Value>) -> Vec<(String, Value)> {
     let mut schemas = match shape.form {
         JsonForm::OneOf { tag, shapes } => {
@@ -117,12 +118,13 @@ fn of(form: JsonForm, definitions: &mut Map<String, Value>) -> Value {
             shared(json!({ "anyOf": all }), definitions)
         }
         JsonForm::Object(_) => shared(object(&form.fields(), definitions), definitions),
-        // `fields` lists flags as two fields. An unknown form allows everything.
+        // Flags were expanded by `fields`. Any other form allows every value.
         _ => json!({}),
     }
 }
 
-/// A reference to the schema of a part. The same parts are in many records: written once, the file is a sixth shorter.
+/// Returns a reference to the schema of a part. Parts that several records share are written once, which makes the file
+/// a sixth shorter.
 fn shared(mut part: Value, definitions: &mut Map<String, Value>) -> Value {
     let mut is_known = |(name, known): &(&String, &Value)| {
         part["title"] = name.as_str().into();
@@ -137,7 +139,7 @@ fn shared(mut part: Value, definitions: &mut Map<String, Value>) -> Value {
     reference(&name)
 }
 
-/// Without the line ends of the source.
+/// Returns the description without the line breaks of the source.
 fn sentence(about: &str) -> Value {
     let words: Vec<&str> = about.split_whitespace().collect();
     Value::from(words.join(" "))

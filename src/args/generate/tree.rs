@@ -1,4 +1,4 @@
-//! `--generate all DIR`: everything that a package installs beside the program, where programs look for it.
+//! `--generate all DIR`: all files that a package installs beside the program, at their usual paths.
 
 use super::{GeneratedFile, text};
 use clap::Command;
@@ -7,7 +7,7 @@ use pmdb::session;
 use std::path::Path;
 use std::{fs, io};
 
-/// What is written, each with its path under the prefix.
+/// The files, each with its path under the prefix.
 const FILES: &[(GeneratedFile, &str)] = &[
     (GeneratedFile::Man, "share/man/man1/pmdb.1"),
     (GeneratedFile::ManLanguage, "share/man/man7/pmdb-language.7"),
@@ -19,10 +19,10 @@ const FILES: &[(GeneratedFile, &str)] = &[
     (GeneratedFile::Gdb, "share/pmdb/pmdb-gdb.py"),
 ];
 
-/// Writes all of it into a directory.
+/// Writes the files under `prefix`.
 ///
 /// # Errors
-/// A file that cannot be written.
+/// Fails if a file cannot be written.
 pub fn write(prefix: &Path, command: &Command) -> io::Result<()> {
     let file = |path: &str, text: &str| {
         let path = prefix.join(path);

@@ -1,5 +1,5 @@
-//! What was made in a session: snapshots, displays, commands of `define`, `document` and `alias`, and the areas of the
-//! demonstration; and its histories: values that `print` printed, lines that were typed, and the last `x`.
+//! What a session has made: snapshots, displays, commands of `define`, `document` and `alias`, and the areas of the
+//! demonstration. Its histories: the values of `print`, the typed lines, and the last `x`.
 
 use crate::eval::{NamedSnapshot, Remark, Slip, Value};
 use crate::kernel::{AddressRange, Name, VirtualAddress};
@@ -14,47 +14,47 @@ use std::rc::Rc;
 pub struct DemoVariable {
     /// The name, without the `$`.
     pub name: String,
-    /// Where it is.
+    /// The addresses of the area.
     pub range: AddressRange,
-    /// How it was made, in a sentence.
+    /// A sentence on how the area was made.
     pub sentence: String,
 }
 
-/// All that were taken and not deleted. They outlive the attachment.
+/// The snapshots that were taken and not deleted. They remain when the target changes.
 #[derive(Default)]
 pub struct Snapshots(Vec<NamedSnapshot>);
 
 impl Snapshots {
-    /// Adds one; it replaces one of the same name.
+    /// Adds a snapshot, which replaces one of the same name.
     pub fn add(&mut self, snapshot: NamedSnapshot) {
         self.delete(&snapshot.name);
         self.0.push(snapshot);
     }
 
-    /// Removes one. Returns whether there was one.
+    /// Removes the snapshot of this name. Returns whether there was one.
     pub fn delete(&mut self, name: &str) -> bool {
         let before = self.0.len();
         self.0.retain(|one| one.name != name);
         self.0.len() < before
     }
 
-    /// In the order in which they were taken.
+    /// Returns all snapshots in the order in which they were taken.
     pub fn all(&self) -> &[NamedSnapshot] {
         &self.0
     }
 
-    /// The snapshots of the user, as they were taken: names that begin with `_` are a program's own, as of
-    /// gdb's `pmdb track`.
+    /// Returns the snapshots of the user in the order in which they were taken. Programs, such as `pmdb track` in gdb,
+    /// use names that begin with `_`.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &NamedSnapshot> {
         self.0.iter().filter(|one| !one.name.starts_with('_'))
     }
 
-    /// The one of that name.
+    /// Returns the snapshot of this name.
     pub fn by_name(&self, name: &str) -> Option<&NamedSnapshot> {
         self.0.iter().find(|one| one.name == name)
     }
 
-    /// An unused name: `s1`, `s2` …
+    /// Returns an unused name: `s1`, `s2` …
     pub fn free_name(&self) -> String {
         let names = (1u64..).map(|number| format!("s{number}"));
         let free = |name: &String| self.by_name(name).is_none();
@@ -62,16 +62,16 @@ impl Snapshots {
     }
 }
 
-/// Something that is shown at each prompt.
+/// A display: what is shown at each prompt.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DisplayEntry {
-    /// The number for `undisplay`; never reused.
+    /// The number for `undisplay`, which is never reused.
     pub number: u64,
-    /// What is shown.
+    /// What the display shows.
     pub what: DisplayContent,
 }
 
-/// All of them, in the order in which they were added.
+/// The displays in the order in which they were added.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Displays {
     displays: Vec<DisplayEntry>,
@@ -79,7 +79,7 @@ pub struct Displays {
 }
 
 impl Displays {
-    /// The number of the next one.
+    /// Returns the number of the next display.
     pub fn next_number(&self) -> u64 {
         self.last + 1
     }
@@ -90,22 +90,22 @@ impl Displays {
         self.displays.push(display);
     }
 
-    /// All of them.
+    /// Returns a copy of all displays.
     pub fn all(&self) -> Vec<DisplayEntry> {
         self.displays.clone()
     }
 
-    /// Whether there is none.
+    /// Returns whether there is no display.
     pub fn is_empty(&self) -> bool {
         self.displays.is_empty()
     }
 
-    /// Removes all.
+    /// Removes all displays.
     pub fn clear(&mut self) {
         self.displays.clear();
     }
 
-    /// Removes the one of this number. Returns whether there was one.
+    /// Removes the display of this number. Returns whether there was one.
     pub fn remove(&mut self, number: u64) -> bool {
         let before = self.displays.len();
         self.displays.retain(|one| one.number != number);
@@ -116,35 +116,35 @@ impl Displays {
 /// A command that the user has defined.
 #[derive(Clone, Debug, Default)]
 pub struct UserCommand {
-    /// Its lines, if it comes from `define`.
+    /// The lines of a command of `define`.
     pub body: Rc<Block>,
     /// The command file that defines it; `None` at the prompt.
     pub file: Option<Name>,
-    /// The text that it stands for, if it comes from `alias`.
+    /// The text that a command of `alias` stands for.
     pub alias: Option<String>,
-    /// Its help text, from `document`.
+    /// The help text from `document`.
     pub document: Option<String>,
 }
 
-/// Values in the order in which they were printed, numbered from 1.
+/// The values that `print` has printed, numbered from 1 in their order.
 #[derive(Clone, Debug, Default)]
 pub struct ValueHistory {
     values: Vec<Value>,
 }
 
 impl ValueHistory {
-    /// Adds a value, and returns its number.
+    /// Adds a value. Returns its number.
     pub fn push(&mut self, value: Value) -> usize {
         self.values.push(value);
         self.values.len()
     }
 
-    /// Every value with its number.
+    /// Returns each value with its number.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &Value)> {
         self.values.iter().enumerate().map(|(index, value)| (index + 1, value))
     }
 
-    /// The value that `$`, `$N`, `$$` or `$$N` means, or why there is none.
+    /// Returns the value of `$`, `$N`, `$$` or `$$N`, or why there is none.
     pub fn get(&self, reference: HistoryReference) -> Result<&Value, String> {
         let count = self.values.len() as u64;
         let number = match reference {
@@ -164,30 +164,30 @@ impl ValueHistory {
     }
 }
 
-/// Lines in the order in which they were typed, numbered from 1. When there are too many the oldest go; the others keep
+/// The typed lines in their order, numbered from 1. If there are too many, the oldest are dropped; the others keep
 /// their numbers.
 #[derive(Clone, Debug, Default)]
 pub struct LineHistory {
     lines: VecDeque<String>,
-    /// How many of the oldest lines were dropped.
+    /// The number of dropped lines.
     dropped_count: usize,
 }
 
 impl LineHistory {
-    /// Adds a line and keeps at most `limit` of them.
+    /// Adds a line. Keeps at most `limit` lines.
     pub fn push(&mut self, line: impl Into<String>, limit: usize) {
         self.lines.push_back(line.into());
         self.truncate(limit);
     }
 
-    /// Drops the oldest until at most `limit` are left.
+    /// Drops the oldest lines until at most `limit` are left.
     pub fn truncate(&mut self, limit: usize) {
         let surplus = self.lines.len().saturating_sub(limit);
         self.lines.drain(..surplus);
         self.dropped_count += surplus;
     }
 
-    /// The last `count` lines with their numbers, the oldest first.
+    /// Returns the last `count` lines with their numbers, the oldest first.
     pub fn last(&self, count: usize) -> impl Iterator<Item = (usize, &str)> {
         let skipped = self.lines.len().saturating_sub(count);
         let first = self.dropped_count + skipped + 1;
@@ -195,16 +195,16 @@ impl LineHistory {
     }
 }
 
-/// What lasts from one `x` to the next, as in gdb.
+/// The state that the next `x` takes from the last one, as in gdb.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ExamineState {
-    /// The form of the last `x`.
+    /// The format of the last `x`.
     pub format: Format,
-    /// Its size.
+    /// The unit of the last `x`.
     pub unit: Unit,
-    /// How many it showed: the next shows as many if it has neither a format nor an address.
+    /// The count of the last `x`, for a next one with neither a format nor an address.
     pub count: u64,
-    /// The address after the last that was shown.
+    /// The address after the last unit that was shown.
     pub next: Option<VirtualAddress>,
 }
 
@@ -215,14 +215,14 @@ impl Default for ExamineState {
 }
 
 impl ExamineState {
-    /// The form and size for `layout`. Parts that it leaves out are as in the last `x`, or the default of the form.
-    /// `pointer` is the size of an address of the target. `goes_on` says that it begins where the last one ended, so
-    /// that a text keeps its character size.
+    /// Returns the format and unit for `layout`, and remembers both. A missing part is that of the last `x`, or the
+    /// default of the format. `pointer` is the unit of an address of the target. `goes_on` means that `x` begins where
+    /// the last one ended, so that a text keeps its character size.
     pub fn settle(&mut self, layout: ValueFormat, pointer: Unit, goes_on: bool) -> (Format, Unit) {
         let format = layout.format.unwrap_or(self.format);
         let last = match (self.format, layout.format) {
             (Format::Text, None) if goes_on => self.unit,
-            // The size of characters holds for one text only, as in gdb.
+            // The character size holds for one text only, as in gdb.
             (Format::Text, _) => Unit::Byte,
             _ => self.unit,
         };
@@ -234,7 +234,7 @@ impl ExamineState {
             (Some(Format::Character | Format::Text), _) => Unit::Byte,
             (Some(_), unit) => unit,
         });
-        // No text has characters of eight bytes.
+        // A character is never of eight bytes.
         let unit = match (format, unit) {
             (Format::Text, Unit::GiantWord) => Unit::Byte,
             (_, unit) => unit,
@@ -244,7 +244,7 @@ impl ExamineState {
     }
 }
 
-/// What the evaluations of one command say beside their values, each remark once. A clone is the same list.
+/// The remarks of the evaluations of one command, each once. Clones share the list.
 #[derive(Clone, Default)]
 pub struct Remarks(Rc<RemarkLists>);
 
@@ -255,7 +255,7 @@ struct RemarkLists {
 }
 
 impl Remarks {
-    /// Adds a remark that is not there yet.
+    /// Adds a remark unless it is already there.
     pub fn add(&self, remark: Remark) {
         match remark {
             Remark::Slip(slip) => add_new(&self.0.slips, slip),
@@ -263,17 +263,17 @@ impl Remarks {
         }
     }
 
-    /// Takes the slips, and leaves the notes.
+    /// Removes and returns the slips.
     pub fn take_slips(&self) -> Vec<Slip> {
         self.0.slips.take()
     }
 
-    /// Takes the notes, and leaves the slips.
+    /// Removes and returns the notes.
     pub fn take_notes(&self) -> Vec<String> {
         self.0.notes.take()
     }
 
-    /// Forgets all.
+    /// Removes all remarks.
     pub fn clear(&self) {
         self.take_slips();
         self.take_notes();

@@ -1,7 +1,7 @@
-//! What a debugging session keeps from one line to the next: target, variables, values, settings, lines.
+//! The state that a session keeps between lines: target, variables, values, settings, typed lines.
 //!
-//! It does not keep regions: each command reads them anew. Attaching, detaching and changes of the target make void what
-//! is only true of the old one. A recorded target may replace it for one command.
+//! Regions are not part of it: each command reads them anew. To attach or detach, or a change of the target, discards
+//! what was true only of the old one. A target that logs its reads may replace the target for one command.
 
 mod definitions;
 mod readable;
@@ -26,60 +26,60 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
-/// Everything that lasts from one line to the next.
+/// The state that a session keeps between lines.
 pub struct DebugState {
-    /// The target, if any; changed by [`DebugState::attach`] and [`DebugState::detach`].
+    /// The target, if any, which [`DebugState::attach`] and [`DebugState::detach`] change.
     target: Option<Arc<Target>>,
     /// Whether the exit of the target has been reported.
     is_exit_reported: bool,
     /// The machine that pmdb runs on, for commands without a target.
     own_machine: Arc<Machine>,
-    /// The symbols of the files behind its regions, read when a name is first needed.
+    /// The symbols of the files that the target maps, read when a name first needs them.
     pub symbols: Symbols,
-    /// `$name`, without the `$`.
+    /// The variables `$name`, by their names without the `$`.
     pub variables: BTreeMap<String, Value>,
     /// The areas of the demonstration process, if pmdb has started it.
     pub areas: Vec<DemoVariable>,
     /// The commands that the user has defined, by name.
     pub commands: BTreeMap<String, UserCommand>,
-    /// The arguments of the command file or user's command that runs, the outermost first: `$argc`, `$arg0` …
+    /// The arguments `$argc`, `$arg0` … of the command files and user commands that run, those of the outermost first.
     pub arguments: Vec<Vec<Value>>,
-    /// What `print` printed: `$1`, `$2` …
+    /// The values that `print` has printed: `$1`, `$2` …
     pub values: ValueHistory,
-    /// `$_`: the last address that was looked at.
+    /// `$_`: the last address that was examined.
     pub last_address: Option<VirtualAddress>,
-    /// What `snapshot` has kept.
+    /// The snapshots that `snapshot` has taken.
     pub snapshots: Snapshots,
-    /// The process whose soft-dirty bits pmdb has cleared last, and when.
+    /// The process whose soft-dirty bits pmdb has cleared last, and the time.
     pub soft_dirty_cleared: Option<(Identity, SystemTime)>,
-    /// What `x` showed last.
+    /// The format, unit, count and end of the last `x`.
     pub examined: ExamineState,
-    /// What is shown at each prompt.
+    /// The displays, which are shown at each prompt.
     pub displays: Displays,
-    /// How pmdb works: `set` and `show`.
+    /// The settings of `set` and `show`.
     pub settings: Settings,
     /// The path of the log: `set logging file`.
     pub log_file: String,
-    /// Whether a program reads the replies (`--serve`): they stay JSON.
+    /// Whether a program reads the replies (`--serve`), which then stay JSON.
     pub is_serving: bool,
     /// The captures and core files that lines may open.
     pub readable_files: ReadableFiles,
-    /// The thread of the current turn of `foreach … in threads`.
+    /// The thread of the current iteration of `foreach … in threads`.
     pub thread: Option<u32>,
-    /// Notes that appear once a session, also in a loop or to a program, and have appeared.
+    /// The notes that have been shown, of those that are shown once in a session.
     pub noted: BTreeSet<String>,
-    /// The lines that were typed.
+    /// The typed lines.
     pub lines: LineHistory,
-    /// Whether Ctrl-C was typed, for evaluations that take long.
+    /// Whether Ctrl-C was pressed, which long evaluations check.
     pub interrupted: Arc<AtomicBool>,
-    /// Shows the progress of such an evaluation.
+    /// The listener to the progress of long evaluations.
     pub progress: ProgressListener,
-    /// What the evaluations of the command that runs say beside their values.
+    /// The remarks of the evaluations of the current command.
     pub remarks: Remarks,
 }
 
 impl DebugState {
-    /// A session without a target, on this machine.
+    /// Returns the state without a target. `own_machine` is the machine that pmdb runs on.
     pub fn new(own_machine: Arc<Machine>) -> Self {
         DebugState {
             target: None,
@@ -109,17 +109,17 @@ impl DebugState {
         }
     }
 
-    /// The target, if any.
+    /// Returns the target, if any.
     pub fn target(&self) -> Option<&Arc<Target>> {
         self.target.as_ref()
     }
 
-    /// The target's machine; without a target the one that pmdb runs on.
+    /// Returns the machine of the target, or without one the machine that pmdb runs on.
     pub fn machine(&self) -> &Arc<Machine> {
         self.target.as_ref().map_or(&self.own_machine, |target| &target.machine)
     }
 
-    /// Uses the kernel's own records of frames or not, as the settings say.
+    /// Applies the setting whether the kernel's records of frames (`struct page`) are read.
     pub fn apply_kernel_records(&self) {
         for machine in [self.machine(), &self.own_machine] {
             machine.set_records(self.settings.kernel_records);
@@ -178,7 +178,7 @@ impl Scope for DebugState {
 }
 
 impl DebugState {
-    /// `$argc`, `$arg0` … of the command that runs.
+    /// Returns `$argc`, `$arg0` … of the current command file or user command.
     fn argument(&self, name: &str) -> Option<Value> {
         let number = name.strip_prefix("arg")?;
         let arguments = self.arguments.last()?;
@@ -191,17 +191,17 @@ impl DebugState {
 
 type ShowProgress = dyn Fn(u64, u64, &'static str);
 
-/// Receives the progress of long work: `done` of `total` `what`. By default nobody listens.
+/// A listener to the progress of long work, `done` of `total` `what`. The default ignores it.
 #[derive(Clone, Default)]
 pub struct ProgressListener(Option<Rc<ShowProgress>>);
 
 impl ProgressListener {
-    /// Passes the progress to `show`.
+    /// Returns a listener that calls `show`.
     pub fn new(show: impl Fn(u64, u64, &'static str) + 'static) -> Self {
         ProgressListener(Some(Rc::new(show)))
     }
 
-    /// `done` of `total` `what` are done.
+    /// Reports that `done` of `total` `what` are done.
     pub fn show(&self, done: u64, total: u64, what: &'static str) {
         if let Some(show) = &self.0 {
             show(done, total, what);
@@ -212,14 +212,14 @@ impl ProgressListener {
 /// A change of the target since the last check.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TargetChange {
-    /// The process runs another program now: earlier addresses, regions and symbols are void.
+    /// The process has executed another program: earlier addresses, regions and symbols are void.
     Executed,
-    /// The process has exited. It stays the target, so that every later command can say so.
+    /// The process has exited. It remains the target, so that later commands can report it.
     Exited,
 }
 
 impl DebugState {
-    /// Attaches `target`. Variables and values stay; `$_` does not, as it was an address of another process.
+    /// Attaches `target`. Variables and values stay, but `$_`, an address of another process, is reset.
     pub fn attach(&mut self, target: Target) -> Arc<Target> {
         let target = Arc::new(target.with_budget(self.budget()));
         self.forget_program();
@@ -229,17 +229,17 @@ impl DebugState {
         target
     }
 
-    /// Detaches from the target, and returns it.
+    /// Detaches from the target. Returns it.
     pub fn detach(&mut self) -> Option<Arc<Target>> {
         self.forget_program();
         self.target.take()
     }
 
-    /// Checks whether the target still exists and runs the same program, and forgets what a new program has made void.
-    /// Each change is reported once.
+    /// Checks whether the target still exists and runs the same program. Discards what a new program makes void, and
+    /// reports each change once.
     ///
     /// # Errors
-    /// The target could not be checked.
+    /// Fails if the target cannot be checked.
     pub fn notice(&mut self) -> process::Result<Option<TargetChange>> {
         let Some(target) = &self.target else {
             return Ok(None);
@@ -259,12 +259,12 @@ impl DebugState {
         }
     }
 
-    /// Sets `$_exitcode` or `$_exitsignal`, as gdb does, if the target's end is known.
+    /// Sets `$_exitcode` or `$_exitsignal` as gdb does, and removes both without a known wait status.
     fn set_exit_variables(&mut self, code: Option<i32>) {
         let number = |number: i32| Value::Integer(Integer::from(i64::from(number)));
         let (code, signal) = match code {
             None => (None, None),
-            // Decoded as WIFSIGNALED and its like do.
+            // Decoded as by WIFSIGNALED, WTERMSIG and WEXITSTATUS.
             Some(code) => match code & 0x7f {
                 0 => (Some(number(code >> 8 & 0xff)), None),
                 signal => (None, Some(number(signal))),
@@ -278,12 +278,12 @@ impl DebugState {
         }
     }
 
-    /// Sets `$_demo`: whether the target is the demonstration that pmdb has started.
+    /// Sets `$_demo` to whether the target is the demonstration that pmdb has started.
     pub fn set_demonstration(&mut self, is: bool) {
         self.variables.insert("_demo".to_owned(), Value::Integer(Integer::from(u64::from(is))));
     }
 
-    /// Forgets what was known of the program that the target ran.
+    /// Discards what was known about the program that the target ran.
     fn forget_program(&mut self) {
         self.set_demonstration(false);
         self.last_address = None;
@@ -292,14 +292,14 @@ impl DebugState {
     }
 }
 
-/// The target and machine from before, to be restored.
+/// The target and machine whose reads are not logged, kept during a recording.
 pub struct UnrecordedTarget {
     target: Option<Arc<Target>>,
     own_machine: Arc<Machine>,
 }
 
 impl DebugState {
-    /// From now on, `log` records what is read of the target and of the machine. No file is opened anew.
+    /// Begins to log the reads of the target and the machine in `log`. No file is reopened.
     pub fn record(&mut self, log: &Arc<Log>) -> UnrecordedTarget {
         let target = self.target.take();
         let own_machine = self.own_machine.recorded(log);
@@ -307,7 +307,7 @@ impl DebugState {
         UnrecordedTarget { target, own_machine: std::mem::replace(&mut self.own_machine, own_machine) }
     }
 
-    /// Ends what [`record`](Self::record) began.
+    /// Ends the recording that [`record`](Self::record) began.
     pub fn end_recording(&mut self, before: UnrecordedTarget) {
         self.target = before.target;
         self.own_machine = before.own_machine;

@@ -1,4 +1,4 @@
-//! The captures and core files that lines may open: all, or those below one directory (`--mcp`).
+//! The captures and core files that lines may open: all, those in one directory, or none (`--mcp`).
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
@@ -9,24 +9,24 @@ use std::path::{Path, PathBuf};
 /// The captures and core files that lines may open.
 #[derive(Debug)]
 pub enum ReadableFiles {
-    /// All that the user may read.
+    /// All files that the user may read.
     All,
-    /// Those below a directory. Its handle stays the same if somebody moves it.
+    /// Files in a directory. The handle stays valid if the directory is moved.
     Below {
-        /// The directory, as it is written in messages.
+        /// The path of the directory, for messages.
         path: PathBuf,
-        /// The same, open.
+        /// The open directory.
         handle: OwnedFd,
     },
-    /// None.
+    /// No files.
     None,
 }
 
 impl ReadableFiles {
-    /// Those below a directory.
+    /// Returns a value that allows the files in a directory and below it.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// Fails if the directory cannot be opened.
     pub fn below(path: &Path) -> Result<Self, Errno> {
         let path = path.canonicalize().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -34,17 +34,17 @@ impl ReadableFiles {
         Ok(ReadableFiles::Below { path, handle })
     }
 
-    /// Opens a file to read it, without waiting. Relative paths begin in the directory, if there is one.
+    /// Opens a file to read it, without waiting. A relative path begins at the directory, if there is one.
     ///
     /// # Errors
-    /// `XDEV` for a file that lines may not open.
+    /// Fails with `XDEV` if lines may not open the file.
     pub fn open(&self, path: &Path) -> Result<File, Errno> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         match self {
             ReadableFiles::All => openat(CWD, path, flags, Mode::empty()).map(File::from),
             ReadableFiles::Below { path: directory, handle } => {
                 let inner = path.strip_prefix(directory).unwrap_or(path);
-                // The kernel resolves the path, so that no link leads out, even if one is made meanwhile.
+                // openat2(2) resolves the path, so that no link can lead out, even one that is made during the call.
                 let within = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
                 openat2(handle, inner, flags, Mode::empty(), within).map(File::from)
             }
@@ -52,7 +52,7 @@ impl ReadableFiles {
         }
     }
 
-    /// Why lines may not open a file, and what helps; `None` if they may open all.
+    /// Returns why lines may not open a file, and the remedy; `None` if they may open all.
     pub fn refusal(&self, path: &Path) -> Option<(String, String)> {
         let path = path.display();
         match self {

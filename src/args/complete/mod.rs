@@ -3,10 +3,10 @@
 //! Each shell passes the words up to the cursor and reads the offers in its own format:
 //!
 //! * bash: `--complete bash COMP_TYPE TEXT LINE`, where TEXT is what bash replaces: it splits words at `:` and `=`. The
-//! answer has lines that replace TEXT, with a blank if the word is complete, or lines of a list if COMP_TYPE is that of
-//! a list.
+//!   answer has lines that replace TEXT, with a blank if the word is complete, or lines of a list if COMP_TYPE is that
+//!   of a list.
 //! * zsh: `--complete zsh QUOTE WORD…`. The answer begins with the number of characters of the last word that stay.
-//! Each offer is `+` if the word is complete or `-`, the text after what stays, a tab, and its line of a list.
+//!   Each offer is `+` if the word is complete or `-`, the text after what stays, a tab, and its line of a list.
 //! * fish: `--complete fish WORD…`. Each offer is a whole word, a tab, and its meaning.
 
 mod shell;

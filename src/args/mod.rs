@@ -18,7 +18,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What the command line asks for.
+/// The options and arguments of the command line.
 #[derive(Debug, Parser)]
 #[command(
     name = "pmdb",

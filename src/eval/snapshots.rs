@@ -18,13 +18,13 @@ pub struct NamedSnapshot<S = Snapshot> {
     pub process: Identity,
     /// The time of the snapshot.
     pub time: SystemTime,
-    /// Whether it is of a capture or core, whose times are whole seconds.
+    /// Whether the snapshot is of a capture or core, whose times are whole seconds.
     pub is_of_file: bool,
-    /// The address space of its pages; `None` if the process never gets another one.
+    /// The address space of the pages; `None` if the process never gets another one.
     lifetime: Option<Arc<dyn MemoryLifetime>>,
     /// The auxiliary vector, for comparisons with a capture: each run of a program has random addresses in it.
     vector: Option<Vec<u8>>,
-    /// The range that it covers; `None` for the whole process.
+    /// The range of the snapshot; `None` for the whole process.
     pub spans: Option<Spans>,
     /// The page map.
     pub snapshot: S,

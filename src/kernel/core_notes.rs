@@ -76,7 +76,7 @@ pub struct CoreNotes {
     pub page: PageSize,
     /// The segments of memory, in address order, without overlaps.
     pub segments: Vec<CoreSegment>,
-    /// Its threads, in the order of the file.
+    /// The threads in the order of the file.
     pub threads: Vec<CoreThread>,
     /// The index of each thread in `threads`, by its id.
     places: HashMap<u32, usize>,
@@ -116,7 +116,7 @@ impl CoreNotes {
     /// Adds the contents of a note. Notes of unknown kinds are skipped.
     ///
     /// # Errors
-    /// It is damaged, or the budget is over.
+    /// Fails if the note is damaged, or the budget is used up.
     pub fn add(&mut self, note: CoreNote<'_>, budget: &mut Budget) -> Result<(), NoteFault> {
         let form = self.form;
         match (note.name, note.kind) {

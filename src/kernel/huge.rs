@@ -5,7 +5,7 @@ use super::text::{self, BadLine};
 use super::words::{Worded as _, worded};
 
 worded! {
-    /// What a setting of transparent huge pages is.
+    /// A value of a setting of transparent huge pages.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
     #[non_exhaustive]

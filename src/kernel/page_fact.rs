@@ -36,7 +36,7 @@ pub struct FactWords {
     pub is_of_frames: bool,
     /// Whether changes between two samples have the fact.
     pub is_of_changes: bool,
-    /// Whether its values may be long: they are the last column of a row.
+    /// Whether values may be long, so that they are the last column of a row.
     pub is_long: bool,
     /// The data that it needs, as the help names them; empty if none.
     pub need: &'static str,

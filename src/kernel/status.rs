@@ -22,7 +22,7 @@ pub struct Stat {
     pub state: char,
     /// Process id of the parent.
     pub parent: u32,
-    /// Whether it is a kernel thread, which has no user memory.
+    /// Whether the process is a kernel thread, which has no user memory.
     pub is_kernel_thread: bool,
     /// Number of threads.
     pub threads: u32,

@@ -15,7 +15,7 @@ pub enum CType {
     Integer {
         /// The size of the integer.
         width: Width,
-        /// Whether it can be negative.
+        /// Whether the type is signed.
         is_signed: bool,
     },
     /// `float`

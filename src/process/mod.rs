@@ -73,11 +73,11 @@ use std::sync::Arc;
 /// nothing.
 #[derive(Clone)]
 pub struct Target {
-    /// Its process.
+    /// The process.
     pub process: Process,
     /// The machine that the process runs on.
     pub machine: Arc<Machine>,
-    /// The files that its regions map.
+    /// The files that the process maps.
     pub modules: Modules,
 }
 

@@ -88,11 +88,11 @@ pub type Meanwhile<'a> = &'a mut dyn FnMut(&[RecordedMapper]) -> bool;
 pub struct RecordedPage {
     /// The address of the first byte.
     pub address: VirtualAddress,
-    /// Whether its page-table entry leads to the frame.
+    /// Whether the page-table entry leads to the frame.
     pub is_mapped: bool,
-    /// The range of its region.
+    /// The range of the region.
     pub range: AddressRange,
-    /// The permissions of its region.
+    /// The permissions of the region.
     pub permissions: Permissions,
     /// A number that is equal for regions that differ only in their ranges; `None` if unknown.
     pub kind: Option<u64>,

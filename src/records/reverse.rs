@@ -116,9 +116,9 @@ pub(super) struct ReverseMap<'a> {
 /// The tree of a page's mappings.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tree {
-    /// That of anonymous memory, at this kernel address.
+    /// The tree of anonymous memory, at this kernel address.
     Anonymous(u64),
-    /// That of a page cache, at this kernel address.
+    /// The tree of a page cache, at this kernel address.
     File(u64),
 }
 

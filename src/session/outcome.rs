@@ -203,7 +203,7 @@ impl Assertions {
         let condition =
             text.strip_prefix("assert").filter(|rest| rest.trim_start().len() < rest.len() || rest.is_empty());
         let is_assertion = condition.is_some();
-        // Without the message, as for assertions that can be evaluated.
+        // Drops the message, as for assertions that can be evaluated.
         let condition = condition.map(|rest| match rest.rsplit_once(", \"") {
             Some((before, message)) if message.ends_with('"') => before.trim(),
             _ => rest.trim(),

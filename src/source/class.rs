@@ -53,15 +53,15 @@ pub enum Named {
     Cgroups,
     /// The directories, sources and options in the text of `mountinfo`.
     Mounts,
-    /// All of it: the target of a link.
+    /// The whole answer, which is the target of a link.
     Link,
     /// The paths in the text of `/proc/swaps`.
     Swaps,
     /// Everything in the text of `numa_maps` but the addresses and policies.
     Policies,
-    /// All of it: it is replaced by an empty answer.
+    /// The whole answer, which is replaced by an empty one.
     Blanked,
-    /// All of it: the answer is left out.
+    /// The whole answer, which is left out.
     LeftOut,
 }
 
@@ -70,9 +70,9 @@ pub enum Named {
 pub struct Class {
     /// The object of the question.
     pub about: About,
-    /// How a capture keeps its answer.
+    /// How a capture keeps the answer.
     pub kept: Kept,
-    /// The parts of its answer that are names.
+    /// The parts of the answer that are names.
     pub named: Named,
 }
 

@@ -126,7 +126,7 @@ impl Feature {
 pub struct Finding {
     /// The feature that was tried.
     pub feature: Feature,
-    /// Whether it is available; `None` if that is unknown.
+    /// Whether the feature is available; `None` if that is unknown.
     pub available: Option<bool>,
     /// The trial and its result.
     pub found: String,

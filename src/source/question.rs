@@ -172,8 +172,8 @@ questions_of! {
         PageBytes = "page-bytes" => machine(Elsewhere(HEAD), Nothing),
         /// 1 on a little-endian machine, otherwise 0.
         LittleEndian = "little-endian" => machine(Elsewhere(HEAD), Nothing),
-        /// The `e_machine` of the programs of the machine. Plain `char` has the same sign in all programs that its kernel
-        /// runs, also in 32-bit ones.
+        /// The `e_machine` of the programs of the machine. Plain `char` has the same sign in all programs that its
+        /// kernel runs, also in 32-bit ones.
         Machine = "machine" => machine(Once, Nothing),
         /// Clock ticks in a second, the unit of start times.
         TicksPerSecond = "ticks-per-second" => machine(Once, Nothing),

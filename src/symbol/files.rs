@@ -405,9 +405,9 @@ impl Candidates {
 
 /// A place where a debug file may be.
 enum DebugFileLocation {
-    /// In the target's root.
+    /// In the root directory of the target.
     Theirs(Vec<u8>),
-    /// Where pmdb runs.
+    /// In the root directory of pmdb.
     Ours(Vec<u8>),
 }
 

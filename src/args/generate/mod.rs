@@ -28,7 +28,7 @@ pub const EXAMPLES: &str = "  pmdb 812                                   open th
   pmdb --json -p 812 -batch -ex 'walk heap'  print one JSON object a line
   pmdb -batch -x :hugepages 812 80           run a built-in command file";
 
-/// What can be generated.
+/// A text that `--generate` prints.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum GeneratedFile {
     /// pmdb(1)

@@ -34,9 +34,9 @@ pub(super) fn mount_of_descriptor(process: &Directory, thread: Option<u32>, numb
 }
 
 /// Returns the words of [`MappedFile`] for the file of a descriptor, by its link below the directory of the process, if
-/// it is still on the expected mount: the target can change its descriptors at any time. A child process reads them if a
-/// server may provide the file, which may not reply. That may also be so for a file on a mount that is no longer visible,
-/// whatever its name is.
+/// it is still on the expected mount: the target can change its descriptors at any time. A child process reads them if
+/// a server may provide the file, which may not reply. That may also be so for a file on a mount that is no longer
+/// visible, whatever its name is.
 pub(super) fn behind_descriptor(process: &Directory, thread: Option<u32>, at: OnMount) -> Result<Vec<u64>> {
     let path = of_descriptor("fd", thread, at.number);
     let failed = |error| Error::io(format!("looking at /proc/PID/{path}"), error);

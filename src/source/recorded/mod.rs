@@ -88,7 +88,7 @@ impl RecordedSource {
 
     fn mapping(&self, question: Query, budget: &mut Budget) -> Result<Answer> {
         let answer = self.source.get(question, budget);
-        // Without PROCMAP_QUERY nothing was read.
+        // Without PROCMAP_QUERY nothing is read, and so nothing is logged.
         if !matches!(answer, Ok(Answer::Unavailable)) {
             self.log.add("maps", reads::query(question, self.file("maps"), &answer));
         }

@@ -38,8 +38,8 @@ pub struct LinePlace {
     pub start: VirtualAddress,
     /// The address after the last: `start`, if the line begins there but has no code.
     pub end: VirtualAddress,
-    /// Whether it is the first statement of the line in its function, or in this copy of an inlined function, where a
-    /// debugger stops; or the first code, if the line has no statement there.
+    /// Whether the code is the first statement of the line in its function, or in this copy of an inlined function,
+    /// where a debugger stops; or the first code, if the line has no statement there.
     pub is_first: bool,
     /// The functions there, if they were requested.
     pub known: Option<LineAt>,
@@ -185,7 +185,7 @@ impl TargetSymbols<'_> {
         let read = |budget: &mut Budget| table::read(&loaded.sources, &module.name, budget);
         let mut known = lines.get(budget, read);
         if matches!(known, Err(NoLines::NoFile(NoSymbols::OutOfMemory))) {
-            // That of other modules is dropped to make room.
+            // The debug information of other modules is dropped to make room.
             cache.clear();
             known = lines.get(budget, read);
         }
@@ -235,7 +235,7 @@ fn line_at(module: &Module, copy: &LoadedCopy, found: AddressLine) -> LineAt {
 pub enum SourcesOf {
     /// Programs and libraries whose debug information was read before.
     Known,
-    /// These and the executable, whose debug information is read if there is time.
+    /// Known programs and libraries, and the executable, whose debug information is read if there is time.
     KnownAndProgram,
 }
 

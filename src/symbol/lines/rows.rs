@@ -119,8 +119,8 @@ pub(super) struct CodePlace {
     /// The address after the code: equal to the first, if the line only begins here and the code belongs to the next
     /// one.
     pub(super) end: u64,
-    /// Whether it is the first statement of the line in its function or copy, where a debugger stops; or the first
-    /// code, if the line has no statement there.
+    /// Whether the code is the first statement of the line in its function or copy, where a debugger stops; or the
+    /// first code, if the line has no statement there.
     pub(super) is_first: bool,
     /// The functions around the code, the outermost first.
     pub(super) chain: Vec<FunctionScope>,

@@ -1,12 +1,12 @@
-//! The one place that decides what a page is. From bytes to [`State`] and [`Kind`], without I/O: from what was read of
-//! a page and of its region, and from what the kernel is known to do.
+//! The only place that decides the [`State`] and [`Kind`] of a page. It does no I/O: it uses what was read of the page
+//! and its region, and the known behaviour of the kernel.
 
 use super::states::{HiddenEntry, StateSet};
 use crate::kernel::swaps::{MARKER_GUARD, MARKER_POISONED, MARKER_UFFD_WP, SwapMeaning};
 use crate::kernel::{Kind, PageFlags, PageMapEntry, State, SwapEntry};
 use crate::process::{BackingContent, Categories};
 
-/// Decides which state a page is in, or may be in, and its kind where the evidence tells.
+/// Returns the state of a page, or its possible states, and its kind if the evidence decides it.
 pub fn classify(
     evidence: PageObservation,
     place: Option<RegionFacts>,
@@ -34,9 +34,9 @@ pub fn classify(
     (states, likeliest.filter(|_| is_known))
 }
 
-/// The possible states of an entry that is neither present (bit 63) nor a swap entry (bit 62).
+/// Returns the possible states of an entry that is neither present (bit 63) nor a swap entry (bit 62).
 fn empty_states(entry: PageMapEntry, categories: Option<Categories>, place: Option<RegionFacts>) -> StateSet {
-    // Entries of the pool that are not present lack bit 62 (pagemap_hugetlb_range in fs/proc/task_mmu.c).
+    // An entry of the hugetlb pool that is not present lacks bit 62 (pagemap_hugetlb_range in fs/proc/task_mmu.c).
     if entry.is_uffd_wp() {
         return State::UffdWp.into();
     }
@@ -52,7 +52,7 @@ fn empty_states(entry: PageMapEntry, categories: Option<Categories>, place: Opti
     if place.is_pfn_mapped { State::PfnMapped.into() } else { State::Untouched.into() }
 }
 
-/// The possible states of an entry with bit 62, which alone does not mean that the page is in swap.
+/// Returns the possible states of an entry with bit 62, which markers and migration entries have too.
 fn non_present_states(entry: PageMapEntry, swap: SwapEntry, rules: &dyn KernelBehaviour) -> StateSet {
     if entry.is_guard() {
         return State::Guard.into();
@@ -79,30 +79,31 @@ fn non_present_states(entry: PageMapEntry, swap: SwapEntry, rules: &dyn KernelBe
     state.into()
 }
 
-/// The state of a page of shared memory whose page cache has a slot in its place.
+/// Returns the state of a page of shared memory whose page cache has a swap entry at its index.
 fn shared_states(slot: SwapEntry, rules: &dyn KernelBehaviour) -> StateSet {
     let state = match rules.swap_meaning(slot.kind) {
         SwapMeaning::Area => State::Swapped,
-        // The slot could not be read (shmem_set_folio_swapin_error in mm/shmem.c).
+        // The swap slot could not be read (shmem_set_folio_swapin_error in mm/shmem.c).
         SwapMeaning::Marker | SwapMeaning::ReadError => State::Poisoned,
         _ => State::Untouched,
     };
     state.into()
 }
 
-/// The swap types that are areas in use. They distinguish a page in swap from markers and the like, which have the same
-/// bit.
+/// The swap types that are areas in use, as a bit mask. They distinguish a page in swap from markers and the like,
+/// whose entries also have bit 62.
 #[derive(Clone, Copy, Default)]
 pub struct SwapTypes(u32);
 
 impl SwapTypes {
-    /// The swap types of this kernel.
+    /// Returns the swap types of areas on this kernel.
     pub fn of(rules: &dyn KernelBehaviour) -> SwapTypes {
         let is_area = |kind: &u8| rules.swap_in_use() && rules.swap_meaning(*kind) == SwapMeaning::Area;
         SwapTypes((0..32).filter(is_area).fold(0, |areas, kind| areas | 1 << kind))
     }
 
-    /// Whether the page of an entry is in one of them. If the type is hidden, that is the likeliest.
+    /// Returns whether the entry is of one of these swap types. An entry with a hidden type counts as type 0, the
+    /// likeliest.
     pub fn holds(self, entry: PageMapEntry) -> bool {
         let in_area = |swap: SwapEntry| self.0 >> swap.kind & 1 == 1;
         !entry.is_guard() && entry.swap().is_some_and(in_area)
@@ -118,14 +119,14 @@ fn present_kind(
     if let Some(RegionFacts { backing: Backing::Kernel, .. }) = place {
         return Some(Kind::Vdso);
     }
-    // A slab's flags word carries false ANON and KSM bits; a slab is never mapped, so such a word belongs to a frame
-    // that was reused since.
+    // The flags word of a slab has false ANON and KSM bits. A slab is never mapped: such a word is of a frame that was
+    // reused after the read of the entry.
     let flags = evidence.flags.filter(|flags| !flags.contains(PageFlags::SLAB));
     let zero_told = evidence.categories.is_some() || flags.is_some();
     let zero = evidence.categories.is_some_and(|categories| categories.contains(Categories::ZERO))
         || flags.is_some_and(|flags| flags.contains(PageFlags::ZERO_PAGE));
     if zero {
-        // Bit 61 is set for the huge zero page alone, and before Linux 6.11 not for that one either.
+        // Bit 61 is set only for the huge zero page, and before Linux 6.11 not even for that.
         let is_huge = entry.is_file_or_shared()
             || flags.is_some_and(|flags| flags.contains(PageFlags::THP))
             || evidence.is_huge() == Some(true);
@@ -136,7 +137,8 @@ fn present_kind(
     }
     let place = place?;
     let private_kind = match place.backing {
-        // All pages of the pool have KPF_HUGE: this one is not, whatever its region is called.
+        // All pages of the hugetlb pool have KPF_HUGE. This page lacks it, so that it is none, whatever the name of its
+        // region.
         Backing::Hugetlb if flags.is_some() => return None,
         Backing::Hugetlb => return Some(Kind::Hugetlb),
         Backing::Kernel => return Some(Kind::Vdso),
@@ -144,22 +146,22 @@ fn present_kind(
         Backing::File | Backing::Shmem | Backing::Driver | Backing::Secret => Kind::PrivateCopy,
     };
     match (is_of_object(entry, flags, evidence, place, rules)?, place.is_shared) {
-        // Nothing else in private memory without a file has bit 61.
+        // In private memory without a file, only the huge zero page has bit 61.
         (true, _) if place.backing == Backing::Anonymous => Some(Kind::HugeZero),
         (true, _) => Some(place.backing.kind()),
-        // A shared mapping of a raw frame, with no page of a file behind it.
+        // A raw frame in a shared mapping, without a page of a file.
         (false, true) => Some(Kind::DeviceMemory),
         (false, false) => match is_ksm(flags, place, rules)? {
             true => Some(Kind::Ksm),
-            // Mapped more than once: it may be the zero page.
+            // A page that is mapped several times may be the zero page.
             false if place.backing == Backing::Anonymous && !zero_told && !entry.is_exclusive() => None,
             false => Some(private_kind),
         },
     }
 }
 
-/// Whether it is the object's own page (bit 61), and not a private copy or a raw frame. Before Linux 6.11 the bit is
-/// missing where a PMD maps the page: `None` if it is unknown whether one does.
+/// Returns whether the page is of the mapped object (bit 61), and not a private copy or a raw frame. Before Linux 6.11,
+/// an entry of a page that a PMD maps lacks the bit: it returns `None` if it is unknown whether one does.
 fn is_of_object(
     entry: PageMapEntry,
     flags: Option<PageFlags>,
@@ -172,13 +174,13 @@ fn is_of_object(
     if !may_be_missing || rules.huge_files_are_marked() {
         return Some(entry.is_file_or_shared());
     }
-    // Here a PMD maps only pages of the object, and only these lack the bit.
+    // A PMD maps only pages of the object here, and only their entries lack the bit.
     let is_large_file = |flags: PageFlags| flags.is_in_large_folio() && !flags.contains(PageFlags::ANON);
     evidence.is_huge().or(flags.map(is_large_file))
 }
 
-/// Whether a private page is a merged one; `None` if unknown. Linux 6.12 sets KPF_KSM on every anonymous page. A merged
-/// page is never anon-exclusive (KPF_OWNER_2), so the flag is false on a page that is.
+/// Returns whether a private page is a merged one; `None` if that is unknown. Linux 6.12 sets KPF_KSM on all anonymous
+/// pages. A page with KPF_OWNER_2 (PG_anon_exclusive) is never merged, whatever its KPF_KSM.
 fn is_ksm(flags: Option<PageFlags>, place: RegionFacts, rules: &dyn KernelBehaviour) -> Option<bool> {
     match flags {
         Some(flags) if !flags.contains(PageFlags::KSM) => Some(false),
@@ -188,7 +190,7 @@ fn is_ksm(flags: Option<PageFlags>, place: RegionFacts, rules: &dyn KernelBehavi
     }
 }
 
-/// The kind of a page that is not present.
+/// Returns the kind of a page that is not present.
 pub(super) fn absent_kind(
     state: State,
     entry: PageMapEntry,
@@ -203,14 +205,14 @@ pub(super) fn absent_kind(
             (Some(BackingContent::PastEnd), _) => Kind::PastEnd,
             (Some(BackingContent::Contents { cached: true }), _) => Kind::Cached,
             (Some(BackingContent::Contents { cached: false }), Backing::File) => Kind::NotCached,
-            // Shared memory keeps its pages in the page cache or in swap.
+            // A page of shared memory that is not in the page cache is in swap.
             (Some(BackingContent::Contents { cached: false }), _) => Kind::MaybeSwapped,
             (Some(BackingContent::Hole) | None, _) => own,
         },
         (State::PfnMapped, Backing::Kernel) => Kind::Vdso,
         (State::PfnMapped, _) if place.may_be_copied => return None,
         (State::PfnMapped, _) => Kind::DeviceMemory,
-        // Only private memory has swap entries: shared memory in swap leaves an empty entry.
+        // Only private memory has swap entries: an entry of shared memory in swap is empty.
         (
             State::Swapped | State::Migrating | State::Hwpoison | State::Device,
             Backing::File | Backing::Shmem | Backing::Driver,
@@ -226,25 +228,25 @@ mod tests;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Backing {
-    /// Nothing but swap.
+    /// Only swap.
     Anonymous,
-    /// A file of a filesystem.
+    /// A file of a file system.
     File,
-    /// Shared memory: tmpfs, memfd, System V, shared anonymous.
+    /// Shared memory: tmpfs, memfd, System V, shared anonymous memory.
     Shmem,
     /// The hugetlb pool.
     Hugetlb,
-    /// The kernel's own pages: `[vdso]`, `[vvar]`, `[vsyscall]`.
+    /// Pages of the kernel: `[vdso]`, `[vvar]`, `[vsyscall]`.
     Kernel,
-    /// An object of a driver or of the kernel, which has inserted pages of its own, or does so at each fault: a ring of
-    /// a socket or of io_uring, a map of BPF, a device, a buffer that drivers share.
+    /// An object of a driver or of the kernel that inserts its pages, at the mmap or at each fault: a ring of a socket
+    /// or of io_uring, a BPF map, a device, a buffer that drivers share.
     Driver,
     /// Secret memory (memfd_secret).
     Secret,
 }
 
 impl Backing {
-    /// The kind of a page that is still this backing's own.
+    /// Returns the kind of a page of this backing that is no private copy.
     pub const fn kind(self) -> Kind {
         match self {
             Backing::Anonymous => Kind::Anonymous,
@@ -258,26 +260,26 @@ impl Backing {
     }
 }
 
-/// The facts about a page's region that classification needs.
+/// The facts about the region of a page on which its state and kind depend.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct RegionFacts {
-    /// Its backing.
+    /// The backing of the region.
     pub backing: Backing,
-    /// Mapped shared; otherwise private, copied on write.
+    /// Whether the region is mapped shared; otherwise private, copied on write.
     pub is_shared: bool,
-    /// VM_PFNMAP: the page map shows nothing of it.
+    /// Whether the region has VM_PFNMAP: the page map shows no entries for it.
     pub is_pfn_mapped: bool,
-    /// VM_PFNMAP, and some of its pages may be copies of the device's, made by writes to a private mapping: ordinary
-    /// memory.
+    /// Whether the region has VM_PFNMAP, and some of its pages may be copies from writes to a private mapping, which
+    /// are ordinary memory.
     pub may_be_copied: bool,
-    /// The region is large enough for a PMD mapping.
+    /// Whether the region is large enough for a PMD mapping.
     pub may_be_huge: bool,
-    /// Whether its private pages are merged ones, for pages whose flags do not tell; `None` if unknown.
+    /// Whether private pages are merged ones, for pages whose flags do not decide it; `None` if that is unknown.
     pub merged: Option<bool>,
 }
 
 impl RegionFacts {
-    /// Those of a region of plain memory or of a file, as far as `maps` tells.
+    /// Returns the facts of a region of plain memory or of a file, as `maps` shows them.
     pub const fn plain(backing: Backing, shared: bool) -> Self {
         RegionFacts {
             backing,
@@ -290,47 +292,47 @@ impl RegionFacts {
     }
 }
 
-/// What was read about one page.
+/// What was read of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PageObservation {
-    /// Its page-map entry; `None` where the page map ends before it.
+    /// The page-map entry; `None` if the page map ends before the page.
     pub entry: Option<PageMapEntry>,
-    /// The frame's flags, if they were read.
+    /// The flags of the frame, if they were read.
     pub flags: Option<PageFlags>,
-    /// The scan categories that hold, if they were asked for: `ZERO`, `HUGE`, and in regions of the pool `SWAPPED`.
+    /// The categories that PAGEMAP_SCAN reported, if it was asked: `ZERO`, `HUGE`, and in regions of the hugetlb pool
+    /// `SWAPPED`.
     pub categories: Option<Categories>,
-    /// Its backing content, if that was read: it matters where nothing is mapped.
+    /// The backing content, if it was read, for a page that is not mapped.
     pub content: Option<BackingContent>,
-    /// The slot that the page cache of its shared memory has in its place, if that was read.
+    /// The swap entry at the index of the page in the page cache of its shared memory, if it was read.
     pub slot: Option<SwapEntry>,
 }
 
 impl PageObservation {
-    /// An entry of which nothing else was read.
+    /// Returns an observation of an entry alone.
     #[inline]
     pub const fn of(entry: PageMapEntry) -> Self {
         PageObservation { entry: Some(entry), flags: None, categories: None, content: None, slot: None }
     }
 
-    /// Whether one PMD maps it, or it comes from the hugetlb pool; `None` if that was not asked.
+    /// Returns whether one PMD maps the page, or it is from the hugetlb pool; `None` if PAGEMAP_SCAN was not asked.
     pub(super) fn is_huge(&self) -> Option<bool> {
         let categories = self.categories?;
         Some(categories.contains(Categories::HUGE))
     }
 }
 
-/// Facts about the whole kernel. They are rarely needed, so an implementation may find them out on demand.
+/// The behaviour of the kernel. It is rarely needed, so that an implementation may determine it on demand.
 pub trait KernelBehaviour {
-    /// What a swap type is on this kernel.
+    /// Returns the meaning of a swap type on this kernel.
     fn swap_meaning(&self, kind: u8) -> SwapMeaning;
-    /// Whether any swap area is in use: without one, no entry is a swap slot.
+    /// Returns whether any swap area is in use. Without one, no entry is a swap slot.
     fn swap_in_use(&self) -> bool;
-    /// Whether KPF_KSM is set on merged pages alone: some kernels set it on every anonymous page.
+    /// Returns whether only merged pages have KPF_KSM: some kernels set it on every anonymous page.
     fn ksm_is_marked(&self) -> bool;
-    /// Whether the entries of all guard pages have bit 58, which came two releases after the first guard pages, with
-    /// Linux 6.15.
+    /// Returns whether the entries of all guard pages have bit 58. Linux 6.15 added it, two releases after guard pages.
     fn guards_are_marked(&self) -> bool;
-    /// Whether bit 61 is set for pages of files and of shared memory, and for the huge zero page, where one PMD
-    /// maps them: since Linux 6.11 (and in some stable releases before it).
+    /// Returns whether bit 61 is set for pages of files and of shared memory, and for the huge zero page, if one PMD
+    /// maps them: since Linux 6.11, and in some stable releases before it.
     fn huge_files_are_marked(&self) -> bool;
 }

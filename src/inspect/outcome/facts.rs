@@ -1,106 +1,106 @@
-//! The facts that decide what an access does.
+//! The facts that decide the outcome of an access.
 
 use crate::inspect::classify::Backing;
 use crate::kernel::{Kind, PageFlags, Permissions, State};
 use crate::process::BackingContent;
 
-/// The facts that decide. `None` means unknown.
+/// The facts that decide the outcome of an access. `None` means unknown.
 #[derive(Clone, Copy, Debug)]
 pub struct AccessFacts {
-    /// State of the page.
+    /// The state of the page.
     pub state: State,
     /// Whether the state is certain.
     pub is_state_certain: bool,
-    /// Kind of the page.
+    /// The kind of the page.
     pub kind: Option<Kind>,
-    /// Of its region; `None` when it is in none.
+    /// The permissions of the region; `None` for an address in no region.
     pub permissions: Option<Permissions>,
-    /// The backing of its region.
+    /// The backing of the region.
     pub backing: Option<Backing>,
-    /// Bit 61 of its entry: a page of a file or of shared memory.
+    /// Bit 61 of the page-map entry: the page is of a file or of shared memory.
     pub is_of_object: bool,
-    /// Bit 57 of its entry.
+    /// Bit 57 of the page-map entry: the page is write-protected by userfaultfd.
     pub uffd_wp: bool,
-    /// Whether its page-table entry lets a write pass that the region permits, as long as the page is not shared.
+    /// Whether the page-table entry permits a write, if the region does and the page is not shared.
     pub is_writable: Option<bool>,
     /// Whether the page has changes that its file does not have yet.
     pub is_dirty: Option<bool>,
-    /// Whether its region has a protection key other than 0: each thread has its own rights for it, in a register.
+    /// Whether the region has a protection key other than 0. The rights of each thread for the key are in its register.
     pub has_key: bool,
-    /// Whether the processor lets reads pass in memory that only permits execution.
+    /// Whether the processor permits a load from memory that is only executable.
     pub reads_code: Option<bool>,
-    /// Whether it is one of the pages of `[vvar]` that the kernel has on some machines only.
+    /// Whether the page is one of those of `[vvar]` that the kernel has only on some machines.
     pub may_lack_page: bool,
-    /// The first two numbers of the kernel's release.
+    /// The first two numbers of the kernel release.
     pub kernel: (u32, u32),
-    /// Flags of the frame.
+    /// The flags of the frame.
     pub flags: Option<PageFlags>,
-    /// Flags of the first frame of its folio, if its own do not include them (before Linux 6.10).
+    /// The flags of the first frame of the folio, if those of the frame do not include them (before Linux 6.10).
     pub head_flags: Option<PageFlags>,
-    /// Whether it is mapped here alone.
+    /// Whether the page has only this mapping.
     pub exclusive: Option<bool>,
-    /// Mapped by one entry for a huge page.
+    /// Whether one PMD maps the page.
     pub huge: Option<bool>,
     /// The backing content of an untouched page.
     pub content: Option<BackingContent>,
-    /// Whether userfaultfd write protection is asynchronous here: it records writes, and lets them pass.
+    /// Whether userfaultfd write protection is asynchronous: the kernel records a write and permits it.
     pub write_tracked: Option<bool>,
-    /// Whether a userfaultfd is registered for missing pages here: those that nobody has filled.
+    /// Whether a userfaultfd is registered for missing pages here, which nothing has filled.
     pub uffd_missing: Option<bool>,
-    /// Whether a userfaultfd is registered for minor faults here: on pages that the file or shared memory has, and this
-    /// mapping has not.
+    /// Whether a userfaultfd is registered for minor faults here, on pages that the file or shared memory has and that
+    /// this mapping lacks.
     pub uffd_minor: Option<bool>,
-    /// Whether the hugetlb pool of its region has a free page that is not reserved.
+    /// Whether the hugetlb pool of the region has a free page that is not reserved.
     pub pool_has_spare: Option<bool>,
-    /// Whether the region may have reserved pages in the pool: it was mapped without MAP_NORESERVE.
+    /// Whether the region may have reserved pages in the pool, because it was mapped without MAP_NORESERVE.
     pub pool_may_be_reserved: Option<bool>,
-    /// Whether a page of its large folio is known to be mapped more than once: by another process, that is.
+    /// Whether a page of the large folio is known to have several mappings: that is, also one of another process.
     pub is_folio_shared: bool,
-    /// Whether an access may map a transparent huge page where nothing is mapped.
+    /// Whether an access to an unmapped page may map a transparent huge page.
     pub huge_may_come: Option<bool>,
-    /// Whether a stack would grow to the address, which is in no region.
+    /// Whether a stack would grow to the address, if that is in no region.
     pub stack_grows: Option<bool>,
-    /// How much room the file system of its object has for new pages.
+    /// The room that the file system of the object has for new pages.
     pub room: Room,
-    /// What happens if the memory cgroup of the process is to be charged a page.
+    /// What happens when the memory cgroup of the process is charged for a page.
     pub charge: Charge,
-    /// Whether the limit of its cgroup on pages of the pool leaves none.
+    /// Whether the cgroup of the process has reached its limit of pages of the hugetlb pool.
     pub pool_limit_is_reached: bool,
-    /// Whether the driver of its region brings a page at a fault, and not only inserts pages beforehand.
+    /// Whether the driver of the region maps a page at a fault, and not only before.
     pub driver_fills: Option<bool>,
 }
 
-/// The room that a file system has for a page that it has not yet.
+/// The room of a file system for a page that it does not have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Room {
-    /// There is enough, or no limit.
+    /// Enough room, or no limit.
     Enough,
-    /// Unknown how much there is.
+    /// An unknown amount.
     Unknown,
-    /// So little is left that a page may be refused: file systems on disks keep blocks for root, and allocate late.
+    /// So little that a page may be refused: file systems on disks reserve blocks for root, and allocate late.
     Little,
-    /// There is none.
+    /// No room.
     None,
 }
 
-/// What happens if a memory cgroup is to be charged a page.
+/// What happens when a memory cgroup is charged for a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Charge {
-    /// It is charged; at the limit, reclaim frees others first.
+    /// The charge succeeds. At the limit, reclaim frees other pages first.
     Passes,
-    /// At the limit, reclaim may find nothing: then the OOM killer ends a process.
+    /// At the limit, reclaim may find nothing; then the OOM killer ends a process.
     MayKill,
-    /// The same, but the thread waits.
+    /// At the limit, reclaim may find nothing; then the thread waits.
     MayWait,
 }
 
-/// Whether the kernel holds an anonymous page to be this mapping's own (PG_anon_exclusive).
+/// Whether an anonymous page is exclusive to this mapping (PG_anon_exclusive).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AnonExclusive {
     Yes,
     No,
     Unknown,
-    /// Only the mark of the first page of its folio is visible.
+    /// Only the mark of the first page of the folio is visible. The value is whether it is set.
     OfFolio(bool),
 }
 
@@ -113,7 +113,8 @@ impl AccessFacts {
         self.flags.is_some_and(|flags| flags.intersects(PageFlags::COMPOUND_HEAD | PageFlags::COMPOUND_TAIL))
     }
 
-    /// Each page has its own mark, unless one entry maps the whole folio: then the first page's mark holds for all.
+    /// Returns the mark of the page. Each page has its own, unless one PMD maps the whole folio: then that of the first
+    /// page applies to all.
     pub(super) fn anon_exclusive(&self) -> AnonExclusive {
         // PG_anon_exclusive came with Linux 5.19.
         let Some(flags) = self.flags.filter(|_| self.kernel >= (5, 19)) else {
@@ -125,7 +126,7 @@ impl AccessFacts {
         if !flags.contains(PageFlags::COMPOUND_TAIL) {
             return own(flags);
         }
-        // Since Linux 6.10 /proc/kpageflags shows the flags of the first page for all (stable_page_flags in
+        // Since Linux 6.10, /proc/kpageflags shows the flags of the first page for all (stable_page_flags in
         // fs/proc/page.c).
         if self.kernel >= (6, 10) {
             return match by_one_entry {
@@ -138,7 +139,7 @@ impl AccessFacts {
             (Some(true), _) => head,
             (Some(false), own) => own,
             (None, AnonExclusive::Yes) => AnonExclusive::Yes,
-            // The head's mark may hold for it.
+            // The mark of the first page may apply to this one.
             (None, _) if head == AnonExclusive::No => AnonExclusive::No,
             (None, _) => AnonExclusive::Unknown,
         }

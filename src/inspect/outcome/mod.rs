@@ -1,4 +1,4 @@
-//! Whose a page is, and what the next access will do: decided from what is known of it, without I/O.
+//! The owner of a page and the outcome of the next access, decided without I/O from the known facts.
 
 mod facts;
 
@@ -9,7 +9,7 @@ use crate::report::{AccessOutcome, Effect, Owner};
 use facts::AnonExclusive;
 pub use facts::{AccessFacts, Charge, Room};
 
-/// An access by the target itself.
+/// An access by a thread of the target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
     /// A load.
@@ -24,17 +24,17 @@ pub enum Access {
 pub enum OwnerUnknown {
     /// No page is mapped.
     NoPage,
-    /// Its kind is unknown.
+    /// The kind of the page is unknown.
     Kind,
-    /// It is unknown whether it is mapped only here.
+    /// It is unknown whether the page has other mappings.
     Exclusive,
-    /// It is in the swap cache, and another process may share its swap slot.
+    /// The page is in the swap cache, and another process may share its swap slot.
     SwapCache,
-    /// Only the mark of the first page of its folio is visible (PG_anon_exclusive), and it is not set.
+    /// Only the mark of the first page of the folio is visible (PG_anon_exclusive), and it is not set.
     MarkOfFolio,
 }
 
-/// Whose the page is, or why that is unknown.
+/// Returns the owner of a page, or why it is unknown.
 pub fn owner(facts: &AccessFacts) -> Result<Owner, OwnerUnknown> {
     if facts.state != State::Present {
         return Err(OwnerUnknown::NoPage);
@@ -52,7 +52,7 @@ pub fn owner(facts: &AccessFacts) -> Result<Owner, OwnerUnknown> {
                 (true, AnonExclusive::No | AnonExclusive::Unknown) if facts.is_in_swap_cache() => {
                     return Err(OwnerUnknown::SwapCache);
                 }
-                // The page may be exclusive itself, or not.
+                // The page itself may be exclusive or not.
                 (true, AnonExclusive::OfFolio(false)) => return Err(OwnerUnknown::MarkOfFolio),
                 (true, AnonExclusive::No) => Owner::LeftOver,
                 (true, AnonExclusive::Yes | AnonExclusive::OfFolio(true) | AnonExclusive::Unknown) => Owner::Sole,
@@ -65,12 +65,12 @@ pub fn owner(facts: &AccessFacts) -> Result<Owner, OwnerUnknown> {
 fn is_permitted(permissions: Permissions, access: Access) -> bool {
     match access {
         Access::Write => permissions.write,
-        // A page-table entry that can be written can be read.
+        // A page-table entry that permits writes permits reads.
         Access::Read => permissions.read || permissions.write,
     }
 }
 
-/// What an access outside of all regions does.
+/// Returns the outcome of an access to an address in no region.
 fn outside(stack_grows: Option<bool>) -> AccessOutcome {
     AccessOutcome::of(match stack_grows {
         Some(true) => &[Effect::StackGrows],
@@ -79,7 +79,7 @@ fn outside(stack_grows: Option<bool>) -> AccessOutcome {
     })
 }
 
-/// What `access` will do, if that does not depend on the page.
+/// Returns the outcome of an access if the permissions alone decide it.
 pub fn without_page(permissions: Option<Permissions>, access: Access) -> Option<AccessOutcome> {
     let Some(permissions) = permissions else {
         return Some(outside(None));
@@ -89,7 +89,7 @@ pub fn without_page(permissions: Option<Permissions>, access: Access) -> Option<
     (!may_pass).then(|| AccessOutcome::of(&[Effect::Protection]))
 }
 
-/// What `access` will do.
+/// Returns the outcome of an access.
 pub fn outcome(facts: &AccessFacts, access: Access) -> AccessOutcome {
     let Some(permissions) = facts.permissions else {
         return outside(facts.stack_grows);
@@ -106,14 +106,15 @@ pub fn outcome(facts: &AccessFacts, access: Access) -> AccessOutcome {
                 Charge::MayWait => Some(Effect::WaitForMemory),
             });
         }
-        // The key is checked before the page is looked for (access_error in arch/x86/mm/fault.c).
+        // The processor checks the key before the kernel looks for the page (access_error in arch/x86/mm/fault.c).
         if facts.has_key {
             outcome.effects.push(Effect::ProtectionKey);
         }
         return outcome;
     }
-    // Execute-only memory: with protection keys (or on arm64) the processor refuses a load. x86-64 without such keys
-    // lets it pass. An execute-only [vsyscall] has no page: the kernel emulates jumps to it, and nothing else.
+    // Memory that is only executable. With protection keys, or on arm64, the processor refuses a load; x86-64 without
+    // such keys permits it. A [vsyscall] that is only executable has no page: the kernel emulates jumps to it, and
+    // nothing else.
     if access == Access::Read && permissions.execute && facts.state != State::Outside {
         let mut outcome = permitted_outcome(facts, permissions, access);
         if facts.reads_code != Some(true) {
@@ -124,8 +125,8 @@ pub fn outcome(facts: &AccessFacts, access: Access) -> AccessOutcome {
     AccessOutcome::of(&[Effect::Protection])
 }
 
-/// Whether an access with this outcome may charge a page to the memory cgroup of the process. Pages of the pool, the
-/// zero pages, and pages that the page cache has are charged to nobody, or were before.
+/// Returns whether an access with this outcome may charge a page to the memory cgroup of the process. Pages of the
+/// hugetlb pool and zero pages are charged to no memory cgroup, and pages in the page cache were charged before.
 pub fn is_charged(outcome: &AccessOutcome, access: Access, kind: Option<Kind>) -> bool {
     let is_new = |effect: &Effect| match effect {
         Effect::Zeros | Effect::HugeZeros => {
@@ -138,8 +139,8 @@ pub fn is_charged(outcome: &AccessOutcome, access: Access, kind: Option<Kind>) -
     kind != Some(Kind::Hugetlb) && (outcome.copies != Some(false) || outcome.effects.iter().any(is_new))
 }
 
-/// A page that comes back from swap may be shared since a fork, which the page map does not show. Then the write is to
-/// a copy.
+/// Makes it unknown whether a write copies, if the page comes back from swap: another process may share it since a
+/// fork, which the page map does not show.
 fn perhaps_copied(outcome: AccessOutcome) -> AccessOutcome {
     let comes_back = [Effect::SwapIn, Effect::FromDevice, Effect::Wait];
     let may = outcome.copies == Some(false) && comes_back.iter().any(|effect| outcome.effects.contains(effect));
@@ -149,14 +150,14 @@ fn perhaps_copied(outcome: AccessOutcome) -> AccessOutcome {
 fn permitted_outcome(facts: &AccessFacts, permissions: Permissions, access: Access) -> AccessOutcome {
     if !facts.is_state_certain {
         return AccessOutcome::of(match facts.state {
-            // Most likely only the marker; otherwise the page is swapped or migrating.
+            // Most likely this is only the marker. Otherwise the page is swapped or migrating.
             State::UffdWp => {
                 let marker = AccessFacts { is_state_certain: true, ..*facts };
                 let mut outcome = permitted_outcome(&marker, permissions, access);
                 outcome.effects.extend([Effect::SwapIn, Effect::Wait]);
                 return outcome;
             }
-            // Most likely nothing is there, but the page map shows no other entries of hugetlb pages.
+            // Most likely the entry is empty, but the page map shows other entries of hugetlb pages so too.
             State::Untouched => {
                 let mut outcome = fill_outcome(facts, permissions, access);
                 outcome.effects.extend([Effect::Poisoned, Effect::Wait]);
@@ -201,13 +202,13 @@ fn permitted_outcome(facts: &AccessFacts, permissions: Permissions, access: Acce
         (State::PfnMapped, _) if facts.backing == Some(Backing::Kernel) => {
             AccessOutcome::of(&[Effect::Nothing, Effect::Map])
         }
-        // Where an entry is missing, or not writable yet, the driver is asked (`fault` and `pfn_mkwrite`).
+        // If an entry is missing or not yet writable, the driver decides (`fault` and `pfn_mkwrite`).
         (State::PfnMapped, _) => AccessOutcome::of(&[Effect::Nothing, Effect::Map, Effect::DriverRefuses]),
         (State::Unmapped, _) => AccessOutcome::of(&[Effect::NoRegion]),
     }
 }
 
-/// Where nothing is mapped.
+/// Returns the outcome of an access to a page that is not mapped.
 fn fill_outcome(facts: &AccessFacts, permissions: Permissions, access: Access) -> AccessOutcome {
     if let Some(effects) = userfault_effects(facts) {
         return AccessOutcome::of(effects);
@@ -219,14 +220,14 @@ fn fill_outcome(facts: &AccessFacts, permissions: Permissions, access: Access) -
         (Some(Kind::NotCached), _) => &[Effect::ReadFile],
         (Some(Kind::MaybeSwapped), _) => &[Effect::SwapIn],
         (Some(Kind::PastEnd), _) => return AccessOutcome::of(&[Effect::PastEnd]),
-        // The first access to a hole, a read too, takes a page of the file system (shmem_inode_acct_blocks in
+        // The first access to a hole, even a read, takes a page of the file system (shmem_inode_acct_blocks in
         // mm/shmem.c).
         (Some(Kind::Shmem), Some(BackingContent::Hole)) if facts.room == Room::None => &[Effect::NoSpace],
         (Some(Kind::Shmem), None) if facts.room == Room::None => &[Effect::MapCached, Effect::NoSpace, Effect::SwapIn],
         (Some(Kind::Shmem), Some(BackingContent::Hole)) => zero_effects(facts),
         (Some(Kind::Shmem), _) => &[Effect::MapCached, Effect::Zeros, Effect::SwapIn],
         (Some(Kind::File), _) => &[Effect::MapCached, Effect::ReadFile],
-        // Which pages it has does not show.
+        // The kernel does not show which pages secret memory has.
         (Some(Kind::Secret), _) => &[Effect::MapCached, Effect::Zeros],
         (Some(Kind::DriverMemory), _) => match facts.driver_fills {
             Some(true) => &[Effect::Map],
@@ -238,7 +239,7 @@ fn fill_outcome(facts: &AccessFacts, permissions: Permissions, access: Access) -
     };
     let of_object = match (facts.backing, facts.content) {
         (Some(Backing::File | Backing::Shmem | Backing::Driver | Backing::Secret), _) => Some(true),
-        // Before the first write, a private hugetlb mapping has no page of its own.
+        // Before the first write, a private mapping of hugetlb pages maps those of the file.
         (Some(Backing::Hugetlb), Some(BackingContent::Contents { .. })) => Some(true),
         (Some(Backing::Hugetlb), None) => None,
         _ => Some(false),
@@ -253,12 +254,12 @@ fn fill_outcome(facts: &AccessFacts, permissions: Permissions, access: Access) -
     if may_lack_room && facts.room != Room::Enough && !effects.contains(&Effect::NoSpace) {
         effects.push(Effect::NoSpace);
     }
-    // Without the page there is nothing to copy.
+    // A refused access copies nothing.
     let may_copy = access == Access::Write && !permissions.shared && effects.iter().any(|effect| !effect.is_refusal());
     AccessOutcome { effects, copies: if may_copy { of_object } else { Some(false) } }
 }
 
-/// A zero page, or a huge one if the settings allow it and one is free.
+/// Returns the effects that map a zero page, or a huge one if the settings permit it and one is free.
 fn zero_effects(facts: &AccessFacts) -> &'static [Effect] {
     match facts.huge_may_come {
         Some(false) => &[Effect::Zeros],
@@ -267,15 +268,15 @@ fn zero_effects(facts: &AccessFacts) -> &'static [Effect] {
     }
 }
 
-/// A page of the hugetlb pool: that of its file, or a fresh one.
+/// Returns the effects that map a page of the hugetlb pool: that of the file, or a new one.
 fn pool_effects(facts: &AccessFacts, content: Option<BackingContent>) -> &'static [Effect] {
     use Effect::{MapCached, NoSpace, PastEnd, PoolEmpty, PoolLimit, Zeros};
-    // What a mapping has reserved is already taken from the mount (hugepage_subpool_get_pages in mm/hugetlb.c).
+    // Reserved pages already count as used in the mount (hugepage_subpool_get_pages in mm/hugetlb.c).
     let is_refused = facts.room == Room::None && facts.pool_may_be_reserved == Some(false);
     match content {
         Some(BackingContent::Hole) if is_refused => return &[NoSpace],
         None if is_refused => return &[NoSpace, MapCached],
-        // Reserved pages too are charged only when they are used (hugetlb_cgroup_charge_cgroup in mm/hugetlb_cgroup.c).
+        // Reserved pages are charged only when they are used (hugetlb_cgroup_charge_cgroup in mm/hugetlb_cgroup.c).
         Some(BackingContent::Hole) if facts.pool_limit_is_reached => return &[PoolLimit],
         None if facts.pool_limit_is_reached => return &[PoolLimit, MapCached],
         _ => {}
@@ -286,7 +287,7 @@ fn pool_effects(facts: &AccessFacts, content: Option<BackingContent>) -> &'stati
         (Some(BackingContent::PastEnd), ..) => &[PastEnd],
         (Some(BackingContent::Contents { .. }), ..) => &[MapCached],
         (Some(BackingContent::Hole), true, _) => &[Zeros],
-        // This mapping may have one reserved, which is not visible.
+        // This mapping may have a reserved page, which is not visible.
         (Some(BackingContent::Hole), false, true) => &[Zeros, PoolEmpty],
         (Some(BackingContent::Hole), false, false) => &[PoolEmpty, Zeros],
         (None, true, _) => &[Zeros, MapCached],
@@ -295,9 +296,9 @@ fn pool_effects(facts: &AccessFacts, content: Option<BackingContent>) -> &'stati
     }
 }
 
-/// What a userfaultfd adds before a page is filled; `None` where the kernel sends it no event. A page that the object
-/// has, in swap or not, is a "minor" fault, and any other is "missing" (shmem_get_folio_gfp in mm/shmem.c,
-/// hugetlb_no_page in mm/hugetlb.c).
+/// Returns the effects of a fault that a userfaultfd gets; `None` if it gets none. A fault on a page that the object
+/// has, in swap or not, is "minor"; any other is "missing" (shmem_get_folio_gfp in mm/shmem.c, hugetlb_no_page in
+/// mm/hugetlb.c).
 fn userfault_effects(facts: &AccessFacts) -> Option<&'static [Effect]> {
     use Effect::{MapCached, Notify, SwapIn, Zeros};
     let missing = facts.uffd_missing == Some(true);
@@ -307,7 +308,7 @@ fn userfault_effects(facts: &AccessFacts) -> Option<&'static [Effect]> {
         (Kind::Cached | Kind::MaybeSwapped, _) | (Kind::Hugetlb, Some(BackingContent::Contents { .. })) if minor => {
             Some(&[Notify])
         }
-        // Its backing content is unknown.
+        // The backing content is unknown.
         (Kind::Shmem | Kind::Hugetlb, None) if missing && minor => Some(&[Notify]),
         (Kind::Shmem | Kind::Hugetlb, None) if minor => Some(&[Notify, Zeros]),
         (Kind::Shmem, None) if missing => Some(&[Notify, MapCached, SwapIn]),
@@ -316,7 +317,7 @@ fn userfault_effects(facts: &AccessFacts) -> Option<&'static [Effect]> {
     }
 }
 
-/// The outcome of a write under userfaultfd write protection; `then` is that without it.
+/// Returns the outcome of a write under userfaultfd write protection. `then` is the outcome without it.
 fn under_write_protection(facts: &AccessFacts, then: AccessOutcome) -> AccessOutcome {
     if !facts.uffd_wp {
         return then;
@@ -324,8 +325,8 @@ fn under_write_protection(facts: &AccessFacts, then: AccessOutcome) -> AccessOut
     if facts.write_tracked == Some(false) {
         return AccessOutcome::of(&[Effect::Notify]);
     }
-    // The fault goes on as if the page had not been protected (do_wp_page in mm/memory.c): instead of the zero page
-    // it maps a page of its own.
+    // The fault continues as if the page were not protected (do_wp_page in mm/memory.c): a new page replaces the zero
+    // page.
     let is_zeros = |effect: &Effect| matches!(effect, Effect::Zeros | Effect::HugeZeros);
     let mut effects: Vec<Effect> = then.effects.iter().copied().filter(is_zeros).collect();
     if effects.len() < then.effects.len() {
@@ -337,17 +338,19 @@ fn under_write_protection(facts: &AccessFacts, then: AccessOutcome) -> AccessOut
     AccessOutcome { effects, copies: then.copies }
 }
 
-/// A write to what is mapped, in a region that permits it.
+/// Returns the outcome of a write to a mapped page in a writable region.
 fn write_outcome(facts: &AccessFacts, permissions: Permissions) -> AccessOutcome {
     use Effect::{Copy, HugeZeros, Nothing, Reuse, Zeros};
     let shared = permissions.shared;
     let outcome = AccessOutcome::of(match facts.kind {
-        // Since Linux 6.12 a huge page takes its place if one is free (do_huge_zero_wp_pmd in mm/huge_memory.c).
+        // Since Linux 6.12, a new huge page replaces the huge zero page if one is free (do_huge_zero_wp_pmd in
+        // mm/huge_memory.c).
         Some(Kind::HugeZero) if facts.kernel >= (6, 12) => &[HugeZeros, Zeros],
         Some(Kind::Zero | Kind::HugeZero) => &[Zeros],
         Some(Kind::Ksm) => &[Copy],
-        // Most filesystems want to notice the first write to a clean page (page_mkwrite): writing it back has
-        // write-protected it in all mappings (page_mkclean). The one that made a page dirty may be another mapping.
+        // Most file systems want a fault at the first write to a clean page (page_mkwrite): its write-back has
+        // write-protected it in all mappings (page_mkclean). The write that made it dirty may have been through another
+        // mapping.
         Some(Kind::File) if shared && facts.is_dirty == Some(true) => &[Nothing, Reuse],
         Some(Kind::File) if shared => &[Reuse, Nothing],
         Some(Kind::Shmem | Kind::Hugetlb | Kind::DriverMemory | Kind::Secret) if shared => &[Nothing],
@@ -357,7 +360,7 @@ fn write_outcome(facts: &AccessFacts, permissions: Permissions) -> AccessOutcome
         Some(Kind::Anonymous | Kind::PrivateCopy | Kind::Hugetlb) => match facts.exclusive {
             Some(false) => &[Copy],
             None => &[Nothing, Reuse, Copy],
-            // A read maps a hugetlb page write-protected. The first write faults, and reuses the page (hugetlb_wp in
+            // A read maps a hugetlb page write-protected. The first write faults and reuses the page (hugetlb_wp in
             // mm/hugetlb.c).
             Some(true) if facts.kind == Some(Kind::Hugetlb) => match facts.anon_exclusive() {
                 AnonExclusive::No => &[Reuse],
@@ -372,7 +375,7 @@ fn write_outcome(facts: &AccessFacts, permissions: Permissions) -> AccessOutcome
                 AnonExclusive::No if facts.is_folio_shared => &[Copy],
                 AnonExclusive::Unknown | AnonExclusive::OfFolio(true) => &[Nothing, Reuse, Copy],
                 AnonExclusive::OfFolio(false) => &[Reuse, Copy, Nothing],
-                // A page in the swap cache is copied if another process has its slot (wp_can_reuse_anon_folio in
+                // A page in the swap cache is copied if another process has its swap slot (wp_can_reuse_anon_folio in
                 // mm/memory.c).
                 AnonExclusive::No if facts.is_large() || facts.is_in_swap_cache() => &[Reuse, Copy],
                 AnonExclusive::No => &[Reuse],
@@ -391,8 +394,8 @@ fn write_outcome(facts: &AccessFacts, permissions: Permissions) -> AccessOutcome
     outcome
 }
 
-/// With an empty pool, the mapping that reserved the pages takes the page from the other mappings; a write by another
-/// mapping fails (hugetlb_wp in mm/hugetlb.c).
+/// Returns the effects of a write that copies a hugetlb page. If the pool is empty, the mapping that has reserved the
+/// pages takes the page from other mappings; a write through another mapping fails (hugetlb_wp in mm/hugetlb.c).
 fn pool_copy_effects(facts: &AccessFacts) -> &'static [Effect] {
     match facts.pool_has_spare {
         _ if facts.pool_limit_is_reached => &[Effect::PoolLimit, Effect::Copy, Effect::Reuse],
@@ -401,7 +404,8 @@ fn pool_copy_effects(facts: &AccessFacts) -> &'static [Effect] {
     }
 }
 
-/// A write through a write-protected entry faults, and the page is made writable where it is.
+/// Adds to the outcome that the page-table entry is write-protected, if it may be: then a write faults and makes the
+/// page writable in place.
 fn unless_protected(facts: &AccessFacts, mut outcome: AccessOutcome) -> AccessOutcome {
     use Effect::{Nothing, Reuse};
     let nothing = outcome.effects.iter().position(|&effect| effect == Nothing);

@@ -1,4 +1,4 @@
-//! The facts of a page that decide the next access.
+//! The facts about a page that decide the outcome of the next access.
 
 use super::super::address_space::AddressSpace;
 use super::super::detail::PageDetail;
@@ -9,20 +9,20 @@ use crate::budget::Budget;
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{Kind, PageFlags, State};
 
-/// A page of which the next access is asked for.
+/// A page whose next access is predicted.
 pub(super) struct AccessedPage<'a> {
     space: &'a AddressSpace,
     detail: &'a PageDetail,
     pub(super) viewed: Option<&'a ViewedRegion>,
-    /// If the entry may be only a marker: the kind that a page would have there.
+    /// The kind of the page. If the entry may be only a marker, it is the kind of a new page there.
     pub(super) kind: Option<Kind>,
-    /// Whether an access fills it: no other page is filled.
+    /// Whether an access fills the page.
     pub(super) is_missing: bool,
-    /// Whether it is a page of a file that a write would make dirty.
+    /// Whether the page is of a file, and a write would make it dirty.
     pub(super) is_clean: bool,
 }
 
-/// What smaps says of the region of a page, as far as it decides something.
+/// The parts of smaps that decide something, each of the region of the page.
 pub(super) struct DecidingSmaps<'a> {
     pub(super) protection_key: Option<u64>,
     of_missing: Option<&'a Smaps>,
@@ -32,13 +32,13 @@ pub(super) struct DecidingSmaps<'a> {
 }
 
 impl DecidingSmaps<'_> {
-    /// The size of the pages of the hugetlb pool.
+    /// Returns the size in bytes of the pages of the hugetlb pool.
     pub(super) fn pool_bytes(&self) -> Option<u64> {
         self.of_pool?.field("KernelPageSize")
     }
 }
 
-/// Whether a region has this code of `VmFlags`.
+/// Returns whether a region has this code in `VmFlags`; `None` without smaps.
 pub(super) fn vm_flag(smaps: Option<&Smaps>, code: &str) -> Option<bool> {
     Some(smaps?.has_flag(code))
 }
@@ -62,7 +62,7 @@ impl<'a> AccessedPage<'a> {
         }
     }
 
-    /// Reads smaps where that decides.
+    /// Reads the parts of smaps that decide something.
     pub(super) fn smaps(&self, budget: &mut Budget) -> DecidingSmaps<'a> {
         let (space, detail) = (self.space, self.detail);
         let mut smaps_if = |decides: bool| if decides { space.smaps_at(detail.address, budget) } else { None };
@@ -79,7 +79,8 @@ impl<'a> AccessedPage<'a> {
         }
     }
 
-    /// The facts that decide the next access; whether the page is writable, and limits, are still open.
+    /// Returns the facts that decide the next access. Those on limits, and whether the page is writable, are still
+    /// unknown.
     pub(super) fn facts(&self, smaps: &DecidingSmaps, budget: &mut Budget) -> AccessFacts {
         let AccessedPage { space, detail, viewed, kind, .. } = *self;
         let page = &detail.page;
@@ -107,7 +108,7 @@ impl<'a> AccessedPage<'a> {
             uffd_missing: vm_flag(smaps.of_missing, "um"),
             uffd_minor: vm_flag(smaps.of_missing, "ui"),
             pool_has_spare: pool.filter(|_| page.kind.is_some()).and_then(|pool| pool.has_spare),
-            // A reserved page on another node is of no use here.
+            // A reserved page on a node that the thread may not use is of no use.
             pool_may_be_reserved: vm_flag(smaps.of_pool, "nr")
                 .map(|without| !without && pool.is_none_or(|pool| pool.is_reserve_in_reach)),
             is_folio_shared: space.is_folio_shared(detail),
@@ -121,8 +122,7 @@ impl<'a> AccessedPage<'a> {
     }
 }
 
-/// Counts of smaps that add up to what is clean, and to what is dirty: a page is dirty if its entry or its frame is
-/// marked so.
+/// The fields of smaps that sum up to the clean bytes. A page is dirty if its entry or its frame is marked dirty.
 pub(super) const CLEAN: [&str; 2] = ["Private_Clean", "Shared_Clean"];
 const DIRTY: [&str; 2] = ["Private_Dirty", "Shared_Dirty"];
 
@@ -131,8 +131,8 @@ pub(super) fn bytes(smaps: &Smaps, fields: [&str; 2]) -> Option<u64> {
     Some(one?.saturating_add(other?))
 }
 
-/// Whether the page of a file is dirty: by the flags of its frame, or as all pages of its region are. Memory that is
-/// never written back (memfd_secret) is dirty by its entries alone.
+/// Returns whether a page of a file is dirty, by the flags of its frame, or if all or no pages of its region are. Only
+/// the entries of memory that is never written back (memfd_secret) show that it is dirty.
 fn is_dirty(flags: Option<PageFlags>, of_region: Option<&Smaps>) -> Option<bool> {
     let counts = of_region.and_then(|region| Some((bytes(region, CLEAN)?, bytes(region, DIRTY)?)));
     let of_region = match counts {

@@ -1,4 +1,4 @@
-//! `explain`: gathers the facts that decide the next access, beyond those of [`PageDetail`].
+//! `explain`: the facts that decide the next access, beyond those of [`PageDetail`].
 
 mod accessed;
 
@@ -16,36 +16,36 @@ use crate::kernel::{FrameNumber, Kind, PageFlags, PageMapEntry, Region, State, V
 use crate::report::{AccessOutcome, Effect, Fact, Owner, Reason};
 use accessed::{AccessedPage, CLEAN, bytes, vm_flag};
 
-/// What follows from all that is known of a page.
+/// The owner of a page and the outcome of its next access, with what limits it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Consequences {
-    /// Whose it is.
+    /// The owner of the page.
     pub owner: Result<Owner, OwnerUnknown>,
-    /// What a read will do.
+    /// The outcome of a read.
     pub read: AccessOutcome,
-    /// What a write will do.
+    /// The outcome of a write.
     pub write: AccessOutcome,
-    /// Whether the kernel may discard its contents: the program freed it (MADV_FREE), and has not written to it since;
-    /// or it is droppable memory.
+    /// Whether the kernel may discard the contents: the program has freed the page with MADV_FREE and has not written
+    /// to it since, or the memory is droppable.
     pub discardable: Fact<bool>,
-    /// Whether it is droppable memory (MAP_DROPPABLE, Linux 6.11).
+    /// Whether the memory is droppable (MAP_DROPPABLE, Linux 6.11).
     pub is_droppable: bool,
-    /// What may refuse an access for lack of room.
+    /// The limits that may refuse an access for lack of room.
     pub limits: AccessLimits,
-    /// The protection key of its region, where the machine has such keys.
+    /// The protection key of the region, if the machine has such keys.
     pub protection_key: Option<u64>,
-    /// Whether its region is locked, if its frame is or may be. Otherwise another mapping is, for example that of the
-    /// parent: children do not inherit locks.
+    /// Whether the region is locked, if its frame is or may be. If it is not, another mapping of the frame is locked,
+    /// for example that of the parent: children do not inherit locks.
     pub region_locked: Option<bool>,
 }
 
 impl AddressSpace {
-    /// What follows from `detail`: whose the page is, and what the target's next accesses will do. It reads `smaps`
-    /// where that decides.
+    /// Returns the owner of the page of `detail` and the outcomes of the next accesses by the target. Reads `smaps`
+    /// where it decides something.
     ///
     /// # Errors
-    /// The budget is over before.
+    /// Fails if the budget is used up.
     pub fn predict_access(&self, detail: &PageDetail, budget: &mut Budget) -> Result<Consequences, OutOfBudget> {
         let accessed = AccessedPage::of(self, detail);
         let (page, is_present) = (&detail.page, detail.page.state() == State::Present);
@@ -56,7 +56,7 @@ impl AddressSpace {
         let smaps = accessed.smaps(budget);
         let mut facts = AccessFacts { room: limits.room(self.page_size()), ..accessed.facts(&smaps, budget) };
         if page.slot.is_some() && page.state() == State::Swapped {
-            // It is not mapped, and the shared memory has it.
+            // The page is not mapped, and the shared memory has it in swap.
             (facts.state, facts.kind) = (State::Untouched, Some(Kind::MaybeSwapped));
         }
         if is_present && outcome::outcome(&facts, Access::Write).effects.contains(&Effect::Nothing) {
@@ -71,7 +71,7 @@ impl AddressSpace {
             facts.charge = limits.find_memory_limit(self);
         }
         let [read, write] = [Access::Read, Access::Write].map(|access| outcome::outcome(&facts, access));
-        // How full the file system is decides nothing for a page that needs no room.
+        // A page that needs no room does not depend on the room of the file system.
         if ![&read, &write].iter().any(|outcome| outcome.effects.contains(&Effect::NoSpace)) {
             limits.room = Ok(None);
         }
@@ -85,32 +85,32 @@ impl AddressSpace {
             protection_key: smaps.protection_key,
             region_locked: vm_flag(smaps.of_locked, "lo"),
         };
-        // Once it is over, facts are missing.
+        // Facts are missing if the budget was used up.
         budget.look().map(|()| consequences)
     }
 
-    /// What an access does if its region decides that, whatever its page is.
+    /// Returns the outcome of an access if the permissions of the region alone decide it.
     pub fn outcome_of_region(&self, address: VirtualAddress, access: Access) -> Option<AccessOutcome> {
         let permissions = self.viewed_region(address).map(|viewed| viewed.region.permissions);
         outcome::without_page(permissions, access)
     }
 
-    /// What smaps says of the region at `address`.
+    /// Returns the smaps of the region at `address`.
     fn smaps_at(&self, address: VirtualAddress, budget: &mut Budget) -> Option<&Smaps> {
         let viewed = self.viewed_region(address)?;
         Smaps::at(self.smaps_within(budget)?, viewed.range().start())
     }
 
-    /// Whether the page at `detail` is the region's own anonymous memory, and that is droppable.
+    /// Returns whether the page of `detail` is anonymous memory of a droppable region.
     fn is_droppable(&self, detail: &PageDetail, budget: &mut Budget) -> bool {
         let may_be = detail.page.kind == Some(Kind::Anonymous)
             && detail.page.flags.is_none_or(|flags| !flags.contains(PageFlags::SWAPBACKED));
         may_be && self.smaps_at(detail.address, budget).is_some_and(|smaps| smaps.has_flag("dp"))
     }
 
-    /// Whether the kernel may discard the page at `detail` instead of writing it to swap. The flags tell whether it was
-    /// freed with MADV_FREE: a write since then has marked only its entry, until reclaim looks at that. Smaps looks at
-    /// it for all pages of the region together.
+    /// Returns whether the kernel may discard the page of `detail` instead of writing it to swap. The flags show
+    /// whether the page was freed with MADV_FREE. A later write marks only its entry, until reclaim checks that. smaps
+    /// checks it, but only sums it up for the whole region.
     fn discardable(&self, detail: &PageDetail, of_head: Option<PageFlags>, budget: &mut Budget) -> Fact<bool> {
         if detail.page.state() != State::Present {
             return Err(Reason::NotApplicable("no page is mapped here"));
@@ -120,7 +120,8 @@ impl AddressSpace {
         if is_of_object || flags.as_ref().is_ok_and(|&flags| !is_unwritten(flags)) {
             return Ok(false);
         }
-        // The entry of each mapping decides (try_to_unmap_one in mm/rmap.c), and those of others do not show.
+        // The entries of all mappings decide (try_to_unmap_one in mm/rmap.c), and those of other processes are not
+        // visible.
         if flags.is_ok() && detail.exclusive == Ok(false) {
             return Err(Reason::NotOnThisKernel(
                 "another mapping of the freed page may have written to it, which the kernel does not show".into(),
@@ -150,37 +151,39 @@ impl AddressSpace {
         Ok(true)
     }
 
-    /// Whether the page-table entry at `detail` is writable, for all that is known of it, in a region that permits
-    /// writes. That the page is shared is known from elsewhere.
+    /// Returns whether the page-table entry of the page is writable; `None` if that is unknown. The region must be
+    /// writable. Whether the page is shared is not considered.
     fn is_writable(&self, detail: &PageDetail, budget: &mut Budget) -> Option<bool> {
         let page = &detail.page;
-        // Clearing the bits passes over the pool (clear_refs_write in fs/proc/task_mmu.c), and it is never swapped.
+        // The clearing of soft-dirty bits skips hugetlb pages (clear_refs_write in fs/proc/task_mmu.c), and they are
+        // never swapped.
         if page.kind == Some(Kind::Hugetlb) {
             return Some(true);
         }
         match detail.soft_dirty {
-            // Clearing the bits write-protects all entries: the next write sets the bit.
+            // The clearing of soft-dirty bits write-protects all entries: the next write sets the bit.
             Ok(false) => return Some(false),
-            // After that, bit 55 is also set on entries that are still write-protected: those that mremap has moved,
-            // and all of a region that was merged with a new neighbour or grown by brk.
+            // After a clearing, entries that are still write-protected may have bit 55 too: those that mremap has
+            // moved, and all of a region that was merged with a new neighbour or grown by brk.
             Ok(true) if self.smaps_within(budget).is_none_or(is_soft_dirty_cleared) => return None,
             _ => {}
         }
         if !matches!(page.kind, Some(Kind::Anonymous | Kind::PrivateCopy)) {
             return Some(true);
         }
-        // The end of a swap area (unuse_pte in mm/swapfile.c) brings pages back write-protected and dirty, which pages
-        // that were never in swap are not. A read did so before Linux 6.11, without the mark (do_swap_page in
+        // swapoff (unuse_pte in mm/swapfile.c) brings pages back write-protected and dirty. Pages that were never in
+        // swap are not dirty. Before Linux 6.11, a read did the same without the dirty mark (do_swap_page in
         // mm/memory.c; changed by c18160dba5ff, "mm: swap: reuse exclusive folio directly instead of wp page faults").
         let is_marked = page.flags.is_some_and(|flags| flags.contains(PageFlags::DIRTY));
         let by_read = self.kernel() < (6, 11) && self.swap_in_use();
-        // Then the entries that are not marked dirty either have not been written to.
+        // In that case, entries that are not marked dirty may be of pages that were read and not written.
         let mut is_written = || self.smaps_at(detail.address, budget).and_then(|smaps| bytes(smaps, CLEAN)) == Some(0);
         (!is_marked && (!by_read || is_written())).then_some(true)
     }
 
-    /// Whether the processor lets reads pass in memory that only permits execution, in a region with this key. x86-64
-    /// refuses them only by a key (execute_only_pkey in arch/x86/mm/pkeys.c).
+    /// Returns `Some(true)` if the processor permits a load from memory that is only executable, in a region with this
+    /// key; `None` if that is unknown. x86-64 refuses such loads only by a key (execute_only_pkey in
+    /// arch/x86/mm/pkeys.c).
     fn reads_code(&self, protection_key: Option<u64>) -> Option<bool> {
         let machine = &self.target().machine;
         let is_known = cfg!(target_arch = "x86_64") && !machine.is_captured();
@@ -188,8 +191,8 @@ impl AddressSpace {
         (is_known && has_no_key).then_some(true)
     }
 
-    /// Whether it is a page of `[vvar]` that the kernel has only for what the machine has (time namespaces, clocks of
-    /// hypervisors): on others an access is SIGBUS. The first page is always there.
+    /// Returns whether the page is one of those of `[vvar]` that the kernel has only on machines with a time namespace
+    /// or the clock of a hypervisor: on others an access is SIGBUS. The first page always exists.
     fn may_lack_page(&self, region: &Region, address: VirtualAddress) -> bool {
         let is_first = self.page_size().floor(address) == region.range.start();
         match region.name.as_bytes() {
@@ -198,8 +201,7 @@ impl AddressSpace {
         }
     }
 
-    /// The flags of the first page of the folio, if the page's own flags do not include those of its folio (before
-    /// Linux 6.10).
+    /// Returns the flags of the first page of the folio, if those of the page do not include them (before Linux 6.10).
     fn head_flags(&self, detail: &PageDetail) -> Option<PageFlags> {
         let machine = &self.target().machine;
         let (folio, _) = detail.folio.as_ref().ok()?;
@@ -207,7 +209,7 @@ impl AddressSpace {
         is_asked.then(|| flags_of(machine, folio.head).ok())?
     }
 
-    /// Whether a page of the large folio at `detail` is known to be mapped more than once.
+    /// Returns whether a page of the large folio is known to have several mappings.
     fn is_folio_shared(&self, detail: &PageDetail) -> bool {
         let Ok((folio, _)) = &detail.folio else {
             return false;
@@ -222,8 +224,8 @@ impl AddressSpace {
         counts.iter().take(read).any(|&times| times > 1)
     }
 
-    /// Whether the first access may map a transparent huge page. That takes an empty, aligned stretch of the region
-    /// (do_huge_pmd_anonymous_page in mm/huge_memory.c), and settings that smaps sums up.
+    /// Returns whether the first access may map a transparent huge page. It needs an aligned range of empty entries in
+    /// the region (do_huge_pmd_anonymous_page in mm/huge_memory.c), and settings that smaps sums up.
     fn huge_may_come(&self, detail: &PageDetail, budget: &mut Budget) -> Option<bool> {
         let viewed = self.viewed_region(detail.address);
         let stretch = viewed.and_then(|viewed| self.huge_stretch(viewed, detail.address));
@@ -241,11 +243,11 @@ impl AddressSpace {
         self.smaps_at(stretch.start(), budget)?.may_be_huge
     }
 
-    /// Whether a region that grows down would grow to an address in no region (expand_downwards in mm/mmap.c).
+    /// Returns whether a region that grows down would grow to an address in no region (expand_downwards in mm/mmap.c).
     fn stack_grows(&self, detail: &PageDetail, budget: &mut Budget) -> Option<bool> {
-        /// Pages that the kernel keeps free below a stack, unless it was started with `stack_guard_gap=`.
+        /// The pages that the kernel keeps free below a stack, unless it was booted with another `stack_guard_gap=`.
         const GAP_PAGES: u64 = 256;
-        // The page map ends where user space does.
+        // The page map ends at the end of user space.
         if detail.page.state() == State::Outside {
             return Some(false);
         }
@@ -274,17 +276,17 @@ impl AddressSpace {
     }
 }
 
-/// Whether the flags are those of memory that was freed, and not written to since. The kernel backs it with swap again
-/// once reclaim has seen that it is dirty (try_to_unmap_one in mm/rmap.c).
+/// Returns whether the flags are of memory that was freed with MADV_FREE and not written to since. When reclaim finds
+/// the page dirty, the kernel makes it swap-backed again (try_to_unmap_one in mm/rmap.c).
 fn is_unwritten(flags: PageFlags) -> bool {
     flags.is_lazily_freed() && !flags.contains(PageFlags::DIRTY)
 }
 
-/// Which pages of a region are freed, by their flags, in address order.
+/// Finds the freed pages of a region by their flags, in address order.
 struct FolioFreed {
-    /// Whether only the head of a folio has its flags (before Linux 6.10).
+    /// Whether only the first page of a folio has the flags of the folio (before Linux 6.10).
     head_has_all: bool,
-    /// The frame after the last page, and whether that page is freed.
+    /// The frame number after the last page, and whether that page is freed.
     last: Option<(FrameNumber, bool)>,
 }
 
@@ -292,7 +294,7 @@ impl FolioFreed {
     fn is_freed(&mut self, page: &Page) -> bool {
         let is_tail = |flags: &PageFlags| self.head_has_all && flags.contains(PageFlags::COMPOUND_TAIL);
         let is_freed = match page.flags {
-            // A tail is freed if the page before it in the folio is. It counts as freed if that page is not known.
+            // A tail is freed if the page before it in the folio is, or if that page is unknown.
             Some(flags) if is_tail(&flags) => {
                 self.last.is_none_or(|(end, is_freed)| is_freed || Some(end) != page.frame())
             }
@@ -304,8 +306,9 @@ impl FolioFreed {
     }
 }
 
-/// Whether the soft-dirty bits of the process were ever cleared: new regions have the flag, and lose it then. The stack
-/// has lost it at exec (setup_arg_pages in fs/exec.c), and `[vsyscall]`, in the kernel's half, never has it.
+/// Returns whether the soft-dirty bits of the process were ever cleared. New regions have the flag `sd` and lose it
+/// then. Two regions prove nothing: the stack loses it at exec (setup_arg_pages in fs/exec.c), and `[vsyscall]`, in the
+/// half of the kernel, never has it.
 fn is_soft_dirty_cleared(all: &[Smaps]) -> bool {
     const KERNEL_HALF: VirtualAddress = VirtualAddress::new(1 << 63);
     let tells = |one: &&Smaps| !one.has_flag("gd") && one.range.start() < KERNEL_HALF;

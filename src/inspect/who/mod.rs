@@ -1,20 +1,19 @@
-//! The page tables the other way round: which processes map a frame, and where.
+//! The reverse of the page tables: the processes that map a frame, and their addresses.
 //!
-//! The kernel has no file that tells this. The flags of the frame tell where it can be mapped, and its map count when
-//! all mappings are found. A page of a file is mapped where processes map that offset of that file: their `maps` name
-//! the few page-map entries to read. Anonymous memory is shared by forking, so relatives mostly have it at the same
-//! address: one entry a process. Only the rest is searched: PAGEMAP_SCAN finds what is populated, and those entries are
-//! read.
+//! No file of the kernel shows this. The flags of the frame show where it can be mapped, and its map count shows when
+//! all mappings are found. A page of a file is mapped where processes map its offset in that file: their `maps` lead to
+//! a few page-map entries. Processes share anonymous memory since a fork, mostly at the same address: one entry for
+//! each relative. Everything else needs a scan: PAGEMAP_SCAN finds the populated ranges, whose entries are read.
 //!
-//! Where the kernel's own records can be read, they lead to the mappings: the reverse map, by which the kernel itself
-//! finds them. It is read while it changes, so each page that it leads to is read too, and the rest of the search
-//! follows unless as many mappings are found as the kernel counts. Of many mappings, of which most are alike, only some
-//! are read in `/proc`.
+//! If the kernel's records (`struct page`) can be read, they lead to the mappings: they contain the reverse map, which
+//! the kernel uses itself. It changes while it is read. Therefore the page-map entry of each page that it leads to is
+//! read too, and the rest of the search follows unless the mappings found are as many as the kernel counts. Of many
+//! similar mappings, only some are checked in `/proc`.
 //!
-//! A search goes in rounds through the candidates, all processes. A clue is where the first mapping found leads; a
-//! round that follows it reads a few entries of each candidate, and a round that searches scans them. Worker threads
-//! visit the candidates, and their mappings come in order. Pages may leave the frame meanwhile, so once as many
-//! are reported as the kernel counts, a recheck reads them again.
+//! A search visits the candidates, all processes, in rounds. A clue is the place that the first mapping suggests for
+//! others: a round that follows it reads a few entries of each candidate. A round without a clue scans the candidates.
+//! Worker threads do the visits, and the mappings are reported in order. A page may leave the frame during the search:
+//! once the mappings are as many as the kernel counts, they are read again.
 
 mod question;
 mod recorded;
@@ -32,9 +31,9 @@ use std::sync::Arc;
 pub use question::{EndCause, FrameQuestion, KnownMapping, Mapper, SearchEvent, SearchSummary};
 pub use search::Search;
 
-/// The mappings of a frame.
+/// Starts a search for the mappings of a frame.
 ///
-/// # Errors
+/// Fails if `/proc` cannot be listed.
 /// `/proc` cannot be listed.
 pub fn who(machine: &Arc<Machine>, question: &FrameQuestion) -> Result<Search> {
     Search::new(machine, question)

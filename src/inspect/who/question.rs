@@ -1,4 +1,4 @@
-//! The question, what comes while the search goes on, and the answer.
+//! The question of a search, its events, and its summary.
 
 use super::super::Step;
 use super::visit::open;
@@ -11,21 +11,21 @@ use std::sync::Arc;
 /// A search for the mappings of a frame.
 #[derive(Clone, Debug)]
 pub struct FrameQuestion {
-    /// The frame.
+    /// The frame number.
     pub frame: FrameNumber,
-    /// The mapping it was found by, if it was found by an address.
+    /// The mapping by which the frame was found, if it was found by an address.
     pub seen: Option<KnownMapping>,
     /// The process whose relatives are visited first.
     pub near: Option<u32>,
     /// Whether PAGEMAP_SCAN and PROCMAP_QUERY may be used (see
     /// [`Process::set_scan`](crate::process::Process::set_scan)).
     pub scan: bool,
-    /// The search ends after this many mappings were reported. Neighbouring pages are one.
+    /// The number of reported mappings after which the search ends. Neighbouring pages count as one.
     pub limit: Option<u64>,
 }
 
 impl FrameQuestion {
-    /// Who maps `frame`, without any limit.
+    /// Returns the question who maps `frame`, without a limit.
     pub fn of(frame: FrameNumber) -> Self {
         FrameQuestion { frame, seen: None, near: None, scan: true, limit: None }
     }
@@ -34,36 +34,36 @@ impl FrameQuestion {
 /// A mapping known before the search.
 #[derive(Clone, Debug)]
 pub struct KnownMapping {
-    /// The process.
+    /// The id of the process.
     pub pid: u32,
     /// The first byte of the page.
     pub address: VirtualAddress,
-    /// The region that holds it.
+    /// The region that contains the page.
     pub region: Option<Region>,
 }
 
 /// A mapping of the frame.
 #[non_exhaustive]
 pub struct Mapper {
-    /// The process that has it.
+    /// The process.
     pub process: Identity,
     /// The first byte of the first page.
     pub address: VirtualAddress,
-    /// Neighbouring pages that all map it: more than one only for zero pages and merged pages.
+    /// The number of neighbouring pages that map the frame, more than one only for zero pages and merged pages.
     pub pages: u64,
-    /// The region that holds it; `None` if it has gone meanwhile.
+    /// The region that contains the first page; `None` if it was unmapped since.
     pub region: Option<Region>,
-    /// All regions of the process, if memory without a file may have a symbol here; or those of a process that it
-    /// shares this region with since a fork.
+    /// All regions of the process, if memory without a file may have a symbol here; or those of a process with which it
+    /// shares the region since a fork.
     pub regions: Option<Arc<[Region]>>,
     pub(super) opened: Box<Opened>,
 }
 
 /// The process of a mapping.
 pub(super) enum Opened {
-    /// Opened to find the mapping.
+    /// The process was opened to find the mapping.
     Already(Target),
-    /// The kernel's own records named it.
+    /// The kernel's records named the process.
     Later {
         machine: Arc<Machine>,
         /// Whether PROCMAP_QUERY may be used.
@@ -72,10 +72,10 @@ pub(super) enum Opened {
 }
 
 impl Mapper {
-    /// The process that has it, opened; `None` if it has exited.
+    /// Opens the process unless it is open. Returns `None` if it has exited.
     ///
     /// # Errors
-    /// It may not be opened.
+    /// Fails if the process may not be opened.
     pub fn target(&self) -> process::Result<Option<Target>> {
         let (machine, scan) = match &*self.opened {
             Opened::Already(target) => return Ok(Some(target.clone())),
@@ -90,43 +90,44 @@ impl Mapper {
     }
 }
 
-/// What a search has come to: a mapping, or how many of all processes were visited in this round.
+/// An event of a search: a mapping, or the number of visited processes of this round.
 pub type SearchEvent = Step<Mapper>;
 
-/// How a search ended.
+/// Why a search ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum EndCause {
     /// No process can map such a frame, for this reason.
     Nobody(&'static str),
-    /// As many mappings were found as the kernel counts, and all of them were still there after the count was read.
+    /// As many mappings were found as the kernel counts, and all were still there after the count was read.
     Counted,
-    /// Every process that could be read was searched.
+    /// All processes that can be read were searched.
     Searched,
     /// The limit was reached.
     Limit,
-    /// The search was not pulled to its end, or its budget was over before that.
+    /// The caller stopped before the end, or the budget was used up.
     Stopped,
 }
 
-/// The answer, beside the mappings that were found.
+/// The summary of a search, without the mappings.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SearchSummary {
     /// The flags of the frame.
     pub flags: Fact<PageFlags>,
-    /// How often it is mapped, as the kernel counts.
+    /// The map count of the frame.
     pub map_count: Fact<u64>,
-    /// Why that count cannot end the search, if it cannot.
+    /// Why the map count cannot end the search, if it cannot.
     pub uncounted: Option<Reason>,
-    /// Whether the kernel's own records led to the mappings: the processes are those that they name.
+    /// Whether the mappings were found by the kernel's records: then only the processes that these name were visited.
     pub by_records: bool,
     /// The numbers of mappings and processes.
     pub counts: WhoCounts,
-    /// Whether all processes of the machine are listed here: not in a pid namespace, nor with `hidepid`.
+    /// Whether `/proc` lists all processes of the machine: it does not in a pid namespace or with `hidepid`.
     pub lists_all: bool,
-    /// Whether the page has left the mapping that it was found by: the mappings may be from before and after that.
+    /// Whether the page has left the mapping by which the frame was found. Then the mappings may be from before or
+    /// after that.
     pub has_moved: bool,
-    /// How the search ended.
+    /// Why the search ended.
     pub end_cause: EndCause,
 }

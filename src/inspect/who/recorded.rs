@@ -1,6 +1,6 @@
-//! Many mappings by the kernel's own records alone: each entry of the page tables is read, then the map count, and each
-//! entry again. Of each kind of regions one mapping is read in `/proc`, and has to be what the records say of it. The
-//! regions of the others differ from that one only in their ranges.
+//! Many mappings, found by the kernel's records alone: all page-table entries are read, then the map count, then all
+//! entries again. Of each kind of region, one mapping is checked in `/proc`. The regions of the other mappings differ
+//! from it only in their ranges.
 
 use super::scan::FrameScanner;
 use super::visit::{asks_regions, open};
@@ -12,18 +12,18 @@ use crate::process::{Machine, ProcessHandle, RecordedMapper, RecordedPage};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Fewer mappings are read in `/proc`, each by itself.
+/// The fewest mappings for this way. Fewer are each read in `/proc`.
 const MANY: usize = 16;
-/// There have to be so many mappings of each kind on average. Otherwise to read each by itself takes no longer.
+/// The fewest mappings of each kind on average. With fewer, it takes no longer to read each in `/proc`.
 const OF_A_KIND: usize = 4;
-/// Processes come and go, so that two readings may differ.
+/// The most attempts: the two readings may differ, as processes start and end.
 const TRIES: u32 = 3;
 
-/// A region of each kind.
+/// One region of each kind, by the number of the kind.
 pub type Kinds = HashMap<u64, KnownRegion>;
 
-/// A region, and all of its process, if memory without a file may have a symbol in it. Processes that share such memory
-/// at one place have it from a fork, and so the symbol too.
+/// A region, and all regions of its process if memory without a file may have a symbol in it. Processes that share such
+/// memory at one address do so since a fork, and so the symbol is the same.
 pub struct KnownRegion {
     pub region: Region,
     pub regions: Option<Arc<[Region]>>,
@@ -35,13 +35,13 @@ pub struct RecordReader<'a> {
     pub scanner: FrameScanner,
     /// Whether PROCMAP_QUERY may be used.
     pub scan: bool,
-    /// A search with a limit rather reads few in `/proc`.
+    /// The limit of the search. With one, a few mappings are read in `/proc`.
     pub limit: Option<u64>,
 }
 
 impl RecordReader<'_> {
-    /// The processes that may map the frame; and a region of each kind, if these map it, are many, and are all that the
-    /// kernel counts.
+    /// Returns the processes that may map the frame. It also returns a region of each kind if the mappings are many,
+    /// proved to be there, and all that the kernel counts.
     pub fn read(&self, budget: &mut Budget) -> Result<(Vec<RecordedMapper>, Option<Kinds>)> {
         let frame = self.scanner.frame;
         let mut mappers = Vec::new();
@@ -64,7 +64,8 @@ impl RecordReader<'_> {
         Ok((mappers, None))
     }
 
-    /// A region of each kind, from `/proc`; `None` if the mappings are few or of too many kinds, or if `/proc` differs.
+    /// Returns a region of each kind from `/proc`; `None` if the mappings are few or of too many kinds, or if `/proc`
+    /// shows something else.
     fn kinds(&self, mappers: &[RecordedMapper], budget: &mut Budget) -> Result<Option<Kinds>> {
         let pages = || mappers.iter().flat_map(|mapper| mapper.pages.iter().map(move |page| (mapper, page)));
         let numbers = pages().map(|(_, page)| page.kind.filter(|_| page.is_mapped)).collect::<Option<Vec<u64>>>();
@@ -95,7 +96,7 @@ impl RecordReader<'_> {
         Ok(Some(kinds))
     }
 
-    /// The region of a recorded page, if `/proc` says the same of it.
+    /// Returns the region of a recorded page, if `/proc` shows the same region.
     fn region(&self, mapper: &RecordedMapper, page: &RecordedPage, budget: &Budget) -> Result<Option<KnownRegion>> {
         let target = open(self.machine, &ProcessHandle::of_numbers(mapper.process.pid, 0), self.scan, budget)?;
         let process = &target.process;
@@ -108,7 +109,7 @@ impl RecordReader<'_> {
             return Ok(None);
         };
         let regions = match asks_regions(&region, &target) {
-            // JIT-compiled code has names of its own in each process.
+            // JIT-compiled code has different names in each process.
             true if region.permissions.execute => return Ok(None),
             true => Some(process.regions()?.into()),
             false => None,
@@ -117,7 +118,7 @@ impl RecordReader<'_> {
     }
 }
 
-/// The pages of all.
+/// Returns the number of pages of all mappers.
 fn count(mappers: &[RecordedMapper]) -> u64 {
     mappers.iter().map(|mapper| mapper.pages.len() as u64).sum()
 }

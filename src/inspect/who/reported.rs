@@ -1,5 +1,5 @@
-//! The mappings that were reported, each once, and the processes that they are of. They are read again: pages leave
-//! their frames while others are searched.
+//! The reported mappings, each once, with their processes. They are read again: a page may leave the frame while the
+//! search goes on.
 
 use super::question::{Mapper, Opened, SearchEvent};
 use super::recorded::Kinds;
@@ -17,20 +17,20 @@ use std::sync::Arc;
 pub struct Candidate {
     pub handle: ProcessHandle,
     pub state: CandidateState,
-    /// When it started, once it is known to map the frame: another process may have its number later.
+    /// The start time, once the process is known to map the frame: its id may be reused later.
     pub start_time: u64,
     /// Whether it maps the frame.
     pub is_mapper: bool,
-    /// Whether it is known to share its memory with no other candidate that maps the frame.
+    /// Whether no other candidate that maps the frame is known to share its address space, and the kernel could compare
+    /// them.
     pub is_certain: bool,
-    /// Whether all of it was searched.
+    /// Whether the whole process was searched.
     pub is_searched: bool,
-    /// The last round in which it was visited.
+    /// The last round in which the process was visited.
     pub round: u32,
-    /// The pages that the kernel's own records lead to.
+    /// The pages to which the kernel's records lead.
     pub places: Vec<VirtualAddress>,
-    /// Pages already reported, so that a full search does not report them twice, and so that they can be counted
-    /// against the kernel's map count.
+    /// The reported pages. A search does not report them again, and they are compared with the map count.
     pub reported: PageSet,
 }
 
@@ -56,22 +56,22 @@ pub type TargetRegions<'a> = (&'a Target, Option<&'a Arc<[Region]>>);
 /// The mappings that were reported.
 pub struct ReportedMappings {
     machine: Arc<Machine>,
-    /// Events that were not pulled yet.
+    /// The events that the caller has not taken yet.
     pub events: VecDeque<SearchEvent>,
-    /// Processes that map the frame, in the order of [`Machine::find_memory`].
+    /// The processes that map the frame, in the order of [`Machine::find_memory`].
     spaces: Vec<u32>,
-    /// Whether they are counted against the kernel's map count, so that each of their pages has to be remembered.
+    /// Whether the map count can end the search, so that all reported pages are remembered.
     is_counted: bool,
-    /// How many more may be reported.
+    /// The number of mappings that may still be reported.
     limit: u64,
-    /// The first mapping.
+    /// The address and region of the first mapping.
     pub first: Option<(VirtualAddress, Option<Region>)>,
-    /// Mappings that are still there, as far as is known.
+    /// The number of mapping pages that are still there, as far as is known.
     pub mappings: u64,
-    /// Of these, those that the kernel surely counts each: not those of a process that may share its memory with
-    /// another.
+    /// The number of these pages that the kernel certainly counts: not those of a process that may share its address
+    /// space with another.
     pub certain: u64,
-    /// Reported mappings that are no longer there.
+    /// The number of reported pages that no longer map the frame.
     pub gone_mappings: u64,
 }
 
@@ -90,13 +90,13 @@ impl ReportedMappings {
         }
     }
 
-    /// Whether the limit is reached.
+    /// Returns whether the limit is reached.
     pub fn is_at_limit(&self) -> bool {
         self.limit == 0
     }
 
-    /// Reports pages that were found in a candidate, without those already reported. Pages found by a clue are
-    /// remembered: a search of the same process will find them again.
+    /// Reports pages that were found in a candidate, unless they were reported before. Pages found by a clue are
+    /// remembered, as a search finds them again.
     pub fn report(
         &mut self,
         candidate: &mut Candidate,
@@ -124,13 +124,13 @@ impl ReportedMappings {
         Ok(())
     }
 
-    /// The addresses of the pages of a hit.
+    /// Returns the addresses of the pages of a hit.
     fn pages(&self, hit: &Hit) -> impl Iterator<Item = VirtualAddress> + Clone + use<> {
         let (start, size) = (hit.address.get(), self.machine.page_size().bytes());
         (0..hit.pages).map(move |nth| VirtualAddress::new(start + nth * size))
     }
 
-    /// Reports neighbouring pages, unless the memory of the process was reported as that of another.
+    /// Reports neighbouring pages, unless the address space of the process was reported as that of another.
     fn report_one(
         &mut self,
         candidate: &mut Candidate,
@@ -172,8 +172,8 @@ impl ReportedMappings {
         }));
     }
 
-    /// Reports all pages of a process that the kernel's own records show, with regions of these kinds. Returns it as a
-    /// candidate.
+    /// Reports all pages of a process that the kernel's records show, with the regions of their kinds. Returns the
+    /// process as a candidate.
     pub fn report_recorded(
         &mut self,
         RecordedMapper { process, pages, .. }: RecordedMapper,
@@ -199,8 +199,8 @@ impl ReportedMappings {
         candidate
     }
 
-    /// Whether no process that maps the frame shares the memory of the process `pid`; `None` if the kernel cannot
-    /// compare them.
+    /// Returns whether no process that maps the frame shares the address space of the process `pid`; `None` if the
+    /// kernel cannot compare them.
     fn is_new_space(&mut self, pid: u32) -> Option<bool> {
         match self.machine.find_memory(&self.spaces, pid)? {
             Ok(_) => Some(false),
@@ -211,7 +211,7 @@ impl ReportedMappings {
         }
     }
 
-    /// Takes back reported pages that are not among those `still` mapped. Returns whether there were any.
+    /// Removes the reported pages that no longer map the frame. Returns whether there were any.
     pub fn retain(&mut self, candidates: &mut [Candidate], rechecked: Vec<RecheckResult>) -> bool {
         let before = self.gone_mappings;
         for still in rechecked {
@@ -233,7 +233,7 @@ impl ReportedMappings {
         }
         let any_left = self.gone_mappings > before;
         if any_left {
-            // Processes with the same memory as one that has left may have kept it: they are visited again.
+            // Another process with the same address space may have kept a page that was removed: it is visited again.
             for candidate in candidates {
                 if candidate.state == CandidateState::SameMemory {
                     let places = std::mem::take(&mut candidate.places);
@@ -248,13 +248,13 @@ impl ReportedMappings {
 /// The reported pages of a candidate that still map the frame.
 #[derive(Default)]
 pub struct RecheckResult {
-    /// Its index among the candidates.
+    /// The index of the candidate.
     pub candidate: usize,
     pub state: CandidateState,
     pub pages: PageSet,
 }
 
-/// Finds out which reported pages of `candidates` still map the frame.
+/// Reads again the reported pages of `candidates`. Returns those that still map the frame.
 pub fn recheck(
     machine: &Arc<Machine>,
     scanner: FrameScanner,
@@ -280,7 +280,7 @@ pub fn recheck(
     Ok(rechecked)
 }
 
-/// What is read again of a candidate, with the result.
+/// The pages of a candidate to read again, and the result.
 #[derive(Default)]
 struct Recheck {
     handle: Option<ProcessHandle>,
@@ -306,7 +306,8 @@ impl Work for Rechecker {
         let still = &mut recheck.still;
         (still.state, still.pages) = match self.read(listed, recheck.start_time, &recheck.reported, buffer, budget) {
             Ok(pages) => (CandidateState::Read, pages),
-            // A process that may no longer be read has executed a program with other rights: its memory is new too.
+            // A process that may no longer be read has executed a program with other rights, and so has a new address
+            // space.
             Err(Error::Target(error)) => (state_after(&error), PageSet::new()),
             Err(error) => return Err(error),
         };

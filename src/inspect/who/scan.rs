@@ -1,4 +1,4 @@
-//! Scans one process for a frame. The flags and the map count of the frame tell where it can be mapped, and how often.
+//! Scans one process for a frame. The flags and the map count of the frame show where it can be mapped, and how often.
 
 use crate::budget::{Budget, OutOfBudget};
 use crate::inspect::{Result, is_average};
@@ -7,15 +7,16 @@ use crate::process::{Categories, Machine, Process};
 use crate::report::{Fact, Reason};
 use std::collections::BTreeSet;
 
-/// Entries of one read: 64 KiB.
+/// The entries of one read: 64 KiB.
 const READ_ENTRIES: usize = 8192;
-/// Pages checked by one read, with those between them: 4 KiB of entries, read sooner than a second system call is made.
+/// The pages that one read covers to check some of them: 4 KiB of entries take less time than a second system call.
 const NEAR_PAGES: usize = 512;
-/// Empty pages read along between two populated stretches: half as long as a second system call takes.
+/// The most empty pages between two populated ranges that one read covers: it takes half as long as a second system
+/// call.
 const GAP_PAGES: u64 = 64;
-/// Runs found in one process that are reported before the scan goes on.
+/// The runs in one process after which they are reported, before the scan continues.
 const REPORT_RUNS: usize = 256;
-/// Entries read of one process after which any runs are reported before the scan goes on.
+/// The entries read in one process after which any runs are reported, before the scan continues.
 const REPORT_ENTRIES: u64 = 1 << 18;
 
 /// Pages of a process, by their first bytes.
@@ -28,7 +29,7 @@ pub struct FrameScanner {
     pub page: PageSize,
 }
 
-/// A buffer of entries, used again from process to process.
+/// A buffer of entries, which is reused for all processes.
 pub struct ScanBuffer(Vec<PageMapEntry>);
 
 impl Default for ScanBuffer {
@@ -40,16 +41,16 @@ impl Default for ScanBuffer {
 /// The pages found in a process so far.
 #[derive(Default)]
 pub struct ScanHits {
-    /// Runs of neighbouring pages that all map the frame: the first page, and how many.
+    /// The runs of neighbouring pages that map the frame: the first page and the number of pages.
     pub runs: Vec<(VirtualAddress, u64)>,
-    /// Entries that were read.
+    /// The number of entries read.
     read: u64,
-    /// Why it ended early.
+    /// Why the scan ended early.
     pub stopped: Option<OutOfBudget>,
 }
 
 impl ScanHits {
-    /// Whether the runs are reported before the scan goes on.
+    /// Returns whether the runs are to be reported before the scan continues.
     fn is_due(&self) -> bool {
         self.runs.len() >= REPORT_RUNS || !self.runs.is_empty() && self.read >= REPORT_ENTRIES
     }
@@ -65,19 +66,19 @@ pub struct ProcessScan<'a> {
 }
 
 impl FrameScanner {
-    /// All addresses that there can be.
+    /// Returns the range of all addresses.
     pub fn all_addresses(&self) -> Option<AddressRange> {
         let last = self.page.floor(VirtualAddress::new(u64::MAX));
         AddressRange::new(VirtualAddress::default(), last)
     }
 
-    /// Whether the page at `address` maps the frame.
+    /// Returns whether the page at `address` maps the frame.
     pub fn is_at(&self, process: &Process, address: VirtualAddress) -> Result<bool> {
         let entry = process.entry(self.page.index(address))?;
         Ok(entry.and_then(PageMapEntry::frame) == Some(self.frame))
     }
 
-    /// The pages among `pages` that map the frame.
+    /// Returns those of `pages` that map the frame.
     pub fn still_mapped(
         &self,
         process: &Process,
@@ -107,7 +108,7 @@ impl FrameScanner {
         Ok(still)
     }
 
-    /// Two stretches with the gap between them, if one read of all takes less time than two.
+    /// Returns the range from `one` to `next`, if one read of it takes less time than two reads.
     fn join_if_near(&self, one: AddressRange, next: AddressRange) -> Option<AddressRange> {
         let gap = AddressRange::new(one.end(), next.start())?;
         let whole = AddressRange::new(one.start(), next.end())?;
@@ -117,9 +118,9 @@ impl FrameScanner {
 }
 
 impl ProcessScan<'_> {
-    /// Scans `range`. Unless the kernel [reports what is populated](Process::has_scan), every entry of it is read, so
-    /// it must be of one region: the addresses between regions would take for ever. Returns the rest of it if runs are
-    /// to be reported first, or if the budget is over.
+    /// Scans `range`. Returns the rest of it if runs are to be reported first, or if the budget is used up. Without
+    /// [PAGEMAP_SCAN](Process::has_scan), it reads all entries of the range. That must then be of one region, as the
+    /// addresses between regions would take too long.
     pub fn scan(&mut self, range: AddressRange) -> Result<Option<AddressRange>> {
         let (scanner, process) = (self.scanner, self.process);
         let rest = |from: Option<VirtualAddress>| {
@@ -129,7 +130,7 @@ impl ProcessScan<'_> {
         if !process.has_scan() {
             return Ok(rest(self.read(range)?));
         }
-        // Populated stretches that one read takes.
+        // The populated ranges for one read.
         let mut together: Option<AddressRange> = None;
         for stretch in process.populated(range, Categories::PRESENT) {
             let stretch = stretch?;
@@ -148,14 +149,14 @@ impl ProcessScan<'_> {
         together.map_or(Ok(None), |last| Ok(rest(self.read(last)?)))
     }
 
-    /// Reads the entries of `range`. Returns where it ended early.
+    /// Reads the entries of `range`. Returns the address at which it ended early.
     fn read(&mut self, range: AddressRange) -> Result<Option<VirtualAddress>> {
         let FrameScanner { frame, page } = self.scanner;
         let (ScanBuffer(buffer), hits) = (&mut *self.buffer, &mut self.hits);
         let mut index = page.index(range.start());
         let mut left = range.pages(page);
         let address = |index: u64| VirtualAddress::new(index << page.shift());
-        // The page that would continue the last run.
+        // The index of the page that would continue the last run.
         let mut open = None;
         while left > 0 {
             if let Err(why) = self.budget.look() {
@@ -191,16 +192,17 @@ impl ProcessScan<'_> {
     }
 }
 
-/// Where a frame can be mapped, by its flags.
+/// The places where a frame can be mapped, as its flags show.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FrameClass {
-    /// No process can map it, for this reason.
+    /// In no process, for this reason.
     Unmappable(&'static str),
-    /// A page of the page cache, shared memory included: it is mapped only where that offset of that file is mapped.
+    /// A page of the page cache, also of shared memory: it is mapped only at its offset in its file.
     File,
-    /// Anonymous memory, or a page inserted by a driver: anywhere, but probably at the same address in relatives.
+    /// Anonymous memory, or a page that a driver inserted: it can be mapped anywhere, but probably at the same address
+    /// in relatives.
     Anonymous,
-    /// A zero page or a merged page: one mapping does not tell where others are.
+    /// A zero page or a merged page: a mapping suggests no place of others.
     SharedConstant,
 }
 
@@ -211,8 +213,8 @@ impl FrameClass {
             Err(Reason::NotApplicable(why)) => return FrameClass::Unmappable(why),
             Err(_) => return FrameClass::Anonymous,
         };
-        // The page type shares a word of `struct page` with the map count, so a page with a type is not mapped. The
-        // types come first: kernels from 6.12 on set false flags on pages of the slab.
+        // A page with a page type is not mapped, as the type and the map count share a word of `struct page`. Types are
+        // checked first: kernels from 6.12 on set false flags on pages of the slab.
         let types = [
             (PageFlags::BUDDY, "it is free"),
             (PageFlags::SLAB, "it belongs to the kernel's object allocator"),
@@ -225,7 +227,7 @@ impl FrameClass {
                 return FrameClass::Unmappable(why);
             }
         }
-        // A page inserted by a driver was never read in, so it is not UPTODATE.
+        // A page that a driver inserted was never read in, and so is not UPTODATE.
         let in_page_cache = flags.contains(PageFlags::UPTODATE) && !flags.contains(PageFlags::ANON);
         if flags.intersects(PageFlags::ZERO_PAGE.union(PageFlags::KSM)) {
             FrameClass::SharedConstant
@@ -237,7 +239,7 @@ impl FrameClass {
     }
 }
 
-/// Whether the map count of a frame is the number of its mappings.
+/// Checks that the map count of a frame is the number of its mappings. Returns the reason if it is not.
 pub fn is_counted(flags: &Fact<PageFlags>, count: &Fact<u64>, machine: &Machine) -> Fact<()> {
     let count = count.clone()?;
     let flags = flags.clone()?;
@@ -246,7 +248,8 @@ pub fn is_counted(flags: &Fact<PageFlags>, count: &Fact<u64>, machine: &Machine)
     } else if count == 0 {
         Err(Reason::NotApplicable("the kernel does not count mappings by a driver, such as those of /dev/mem"))
     } else if flags.contains(PageFlags::HUGE) && !flags.contains(PageFlags::ANON) {
-        // Since 2.6.20 (CONFIG_ARCH_WANT_HUGE_PMD_SHARE): one page table, and one count, for several processes.
+        // Since 2.6.20 (CONFIG_ARCH_WANT_HUGE_PMD_SHARE), several processes may share a page table of hugetlb memory,
+        // which is counted once.
         Err(Reason::NotApplicable("the kernel counts processes that share page tables of hugetlb memory as one"))
     } else if is_average(machine, Some(flags), Some(count)) {
         Err(Reason::NotOnThisKernel(

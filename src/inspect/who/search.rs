@@ -1,6 +1,5 @@
-//! The search: a round through the processes that the kernel's own records name, where they can be read; and through
-//! all processes, rounds that follow a clue, then rounds that search the rest, until every mapping
-//! that the kernel counts is found.
+//! The search. If the kernel's records can be read, a round visits the processes that they name. After that, rounds
+//! through all processes follow a clue, and then scan the rest, until all mappings that the kernel counts are found.
 
 use super::question::{EndCause, FrameQuestion, SearchEvent, SearchSummary};
 use super::recorded::RecordReader;
@@ -19,7 +18,7 @@ use crate::report::{Fact, WhoCounts};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// A search for the mappings of a frame. Dropping it ends what is under way.
+/// A search for the mappings of a frame. Dropping it stops the worker threads.
 #[must_use]
 pub struct Search {
     machine: Arc<Machine>,
@@ -27,22 +26,22 @@ pub struct Search {
     budget: Budget,
     flags: Fact<PageFlags>,
     map_count: Fact<u64>,
-    /// Whether the map count is the number of mappings.
+    /// Whether the map count is the number of mappings, or why it is not.
     counted: Fact<()>,
     class: FrameClass,
     scanner: FrameScanner,
-    /// Every process, relatives first; in a round by records only those that they name.
+    /// All processes, relatives first. In a round by records, only the processes that they name.
     candidates: Vec<Candidate>,
-    /// Whether these are all processes of the machine.
+    /// Whether `/proc` lists all processes of the machine.
     lists_all: bool,
     reports: ReportedMappings,
-    /// Rounds begun so far.
+    /// The number of rounds so far.
     rounds: u32,
-    /// The next round.
+    /// The mode of the next round.
     how: VisitMode,
-    /// Whether a mapping was known that tells where others may be.
+    /// Whether a clue was used.
     had_clue: bool,
-    /// The round that goes on.
+    /// The current round.
     round: Option<Round>,
     end_cause: Option<EndCause>,
 }
@@ -51,29 +50,29 @@ pub struct Search {
 struct Round {
     visitor: Arc<Visitor>,
     pool: Pool<Visitor>,
-    /// Index of the next candidate.
+    /// The index of the next candidate.
     next: usize,
-    /// The process whose mappings are reported.
+    /// The process whose mappings are being reported.
     open: Option<OpenProcess>,
     buffer: Option<ScanBuffer>,
 }
 
-/// A process that maps the frame, the part of it that was searched last, and the rest.
+/// A process that maps the frame, with the findings of its last part and what is left to search.
 struct OpenProcess {
     candidate: usize,
     target: Target,
     findings: Findings,
 }
 
-/// How a round ended.
+/// Why a round ended.
 enum RoundResult {
     /// All candidates were visited.
     Finished,
-    /// Every mapping is found; within a round, as many as the kernel counts.
+    /// All mappings are found. Within a round: as many as the kernel counts.
     AllFound,
     /// The limit was reached.
     Limit,
-    /// A mapping was found that tells where others may be.
+    /// A mapping was found that suggests the place of others.
     Clue(Clue),
 }
 
@@ -113,13 +112,13 @@ impl Search {
         Ok(search)
     }
 
-    /// Whether the kernel's own records may lead to all mappings of the frame.
+    /// Returns whether the kernel's records may lead to all mappings of the frame.
     fn can_ask_records(&self) -> bool {
         let is_recorded = matches!(self.class, FrameClass::File | FrameClass::Anonymous);
         is_recorded && self.counted.is_ok() && self.machine.require_records(RecordParts::OWNER).is_ok()
     }
 
-    /// Makes the processes candidates that the kernel's own records name, or all if these say nothing.
+    /// Makes candidates of the processes that the kernel's records name, or of all if they name none.
     fn ask_records(&mut self) -> Result<()> {
         let (near, scan, limit) = (self.question.near, self.question.scan, self.question.limit);
         let reader = RecordReader { machine: &self.machine, scanner: self.scanner, scan, limit };
@@ -150,7 +149,7 @@ impl Search {
         Ok(())
     }
 
-    /// Makes all processes candidates, and begins with the best clue. What was found so far stays.
+    /// Makes candidates of all processes and chooses the best clue. Processes that map the frame are kept.
     fn list(&mut self) -> Result<()> {
         let (listed, lists_all) = candidates(&self.machine, self.question.near)?;
         self.lists_all = lists_all;
@@ -165,15 +164,16 @@ impl Search {
         Ok(())
     }
 
-    /// The same, with what it may take.
+    /// Returns the search with a budget.
     pub fn with_budget(self, budget: Budget) -> Self {
         Search { budget, ..self }
     }
 
-    /// The next mapping, or how far the search has come; `None` at its end.
+    /// Returns the next mapping or the progress; `None` at the end.
     ///
     /// # Errors
-    /// [`Unknown`](Error::Unknown) where the kernel hides frame numbers, or the [budget](Self::with_budget) is over.
+    /// Fails with [`Unknown`](Error::Unknown) if the kernel hides frame numbers, and if the [budget](Self::with_budget)
+    /// is used up.
     pub fn next(&mut self) -> Result<Option<SearchEvent>> {
         loop {
             if let Some(event) = self.reports.events.pop_front() {
@@ -186,7 +186,7 @@ impl Search {
         }
     }
 
-    /// Takes the round on, or begins the next one.
+    /// Continues the current round, or begins the next one.
     fn advance(&mut self) -> Result<()> {
         let mut round = match self.round.take() {
             Some(round) => round,
@@ -208,7 +208,7 @@ impl Search {
         drop(round);
         let result = match result {
             _ if self.is_complete()? => RoundResult::AllFound,
-            // There were enough mappings, but some have left since: the round goes on.
+            // There were enough mappings, but some have gone since: the round continues.
             RoundResult::AllFound => {
                 self.round = Some(self.begin());
                 return Ok(());
@@ -246,8 +246,8 @@ impl Search {
         Round { visitor, pool, next: 0, open: None, buffer: None }
     }
 
-    /// Reports what was found in the next process, or in the next part of the one that is open. Returns how the round
-    /// ends with it.
+    /// Reports the findings in the next process, or in the next part of the open one. Returns why the round ends, if it
+    /// does.
     fn step(&mut self, round: &mut Round) -> Result<Option<RoundResult>> {
         if let Some(OpenProcess { candidate, target, findings }) = round.open.take() {
             let is_same = self.candidates.get(candidate).is_some_and(|one| one.state == CandidateState::SameMemory);
@@ -272,7 +272,7 @@ impl Search {
         }
     }
 
-    /// Reports a part of a process, which stays open.
+    /// Reports the findings in a part of a process, which stays open.
     fn report(&mut self, round: &mut Round, index: usize, target: Target, mut findings: Findings) -> Result<()> {
         if let Some(candidate) = self.candidates.get_mut(index) {
             let hits = std::mem::take(&mut findings.hits);
@@ -283,10 +283,11 @@ impl Search {
         Ok(())
     }
 
-    /// A process was visited, all of it unless the budget is over. Returns how the round ends with it.
+    /// Records that a process was visited. Returns why the round ends, if it does. Fails if the budget was used up
+    /// during the visit.
     fn record_visit(&mut self, index: usize, maps: bool, findings: &Findings) -> Result<Option<RoundResult>> {
         if let Some(why) = findings.stopped {
-            // Worker threads do not know more than that they are to stop.
+            // A worker thread knows only that it must stop.
             return Err(self.budget.look().err().unwrap_or(why).into());
         }
         let total = self.candidates.len() as u64;
@@ -309,7 +310,7 @@ impl Search {
         })
     }
 
-    /// What a mapping at `address` tells about the place of others.
+    /// Returns the clue of a mapping at `address`.
     fn clue(&self, address: VirtualAddress, region: Option<&Region>) -> Option<Clue> {
         match self.class {
             FrameClass::Unmappable(_) | FrameClass::SharedConstant => None,
@@ -321,7 +322,7 @@ impl Search {
         }
     }
 
-    /// Whether as many mappings are reported as the kernel counts now.
+    /// Reads the map count anew. Returns whether as many mappings are certain.
     fn has_enough(&mut self) -> bool {
         if self.counted.is_err() {
             return false;
@@ -331,8 +332,8 @@ impl Search {
         matches!(self.map_count, Ok(count) if count > 0 && certain >= count)
     }
 
-    /// Whether every mapping that the kernel counts is reported. A page that was reported may have left the frame and
-    /// another one come to it, so all reported pages must still map the frame after the count was read.
+    /// Returns whether all mappings that the kernel counts are reported. A reported page may have left the frame and
+    /// another one come to it: therefore all must still map the frame after the count was read.
     fn is_complete(&mut self) -> Result<bool> {
         while self.has_enough() {
             let rechecked = recheck(&self.machine, self.scanner, &self.candidates, &self.budget)?;
@@ -343,15 +344,15 @@ impl Search {
         Ok(false)
     }
 
-    /// Whether the page has left the mapping that it was found by.
+    /// Returns whether the page has left the mapping by which the frame was found.
     fn has_moved(&self, ended: EndCause) -> bool {
         let Some(seen) = &self.question.seen else {
             return false;
         };
-        // If the records name another process with the same memory, it is not among the candidates.
+        // The process is no candidate if the records name another one with the same address space.
         let mut own = self.candidates.iter().filter(|one| one.handle.pid == seen.pid).peekable();
         if ended == EndCause::Counted && own.peek().is_some() {
-            // All mappings have just been rechecked.
+            // All mappings have just been read again.
             return !own.any(|one| one.reported.contains(&seen.address));
         }
         let is_there = self
@@ -362,7 +363,7 @@ impl Search {
         !is_there.unwrap_or(false)
     }
 
-    /// The answer, once it has ended.
+    /// Returns the summary of the search.
     pub fn summary(self) -> SearchSummary {
         let ended = self.end_cause.unwrap_or(EndCause::Stopped);
         let not_pulled = self.reports.events.iter().map(|event| match event {
@@ -397,8 +398,8 @@ impl Search {
     }
 }
 
-/// Whether the kernel's own record of a frame says that it is not merged. Linux 6.12 sets KPF_KSM on every anonymous
-/// page.
+/// Returns whether the kernel's record of a frame shows that it is not merged. Linux 6.12 sets KPF_KSM on all anonymous
+/// pages.
 fn is_not_merged(machine: &Machine, frame: FrameNumber, flags: &Fact<PageFlags>) -> bool {
     let mut record = [FrameRecord::default()];
     let may_be_merged = flags.as_ref().is_ok_and(|flags| !flags.contains(PageFlags::ZERO_PAGE));
@@ -407,7 +408,7 @@ fn is_not_merged(machine: &Machine, frame: FrameNumber, flags: &Fact<PageFlags>)
         && record[0].owner == Some(FrameOwner::Anonymous)
 }
 
-/// Every process that can be listed, the relatives of `near` first, and whether these are all.
+/// Returns all processes that `/proc` lists, the relatives of `near` first, and whether these are all of the machine.
 fn candidates(machine: &Machine, near: Option<u32>) -> Result<(Vec<Candidate>, bool)> {
     let ProcessHandles { processes: mut handles, are_all } = machine.process_handles()?;
     if let Some(own) = near {
@@ -423,7 +424,7 @@ fn candidates(machine: &Machine, near: Option<u32>) -> Result<(Vec<Candidate>, b
     Ok((handles.into_iter().map(Candidate::new).collect(), are_all))
 }
 
-/// Makes `visit` that of the next candidate that was not searched yet, nor visited in this round.
+/// Prepares `visit` for the next candidate that was neither searched nor visited in this round.
 fn plan(candidates: &[Candidate], round: u32, next: &mut usize, visit: &mut Visit) -> TaskSize {
     use CandidateState::{NotVisited, Read};
     let mut rest = candidates.iter().enumerate().skip(*next);

@@ -1,4 +1,4 @@
-//! Visits one process: finds the pages that map the frame, by a clue or by a search.
+//! Visits one process: finds its pages that map the frame, by a clue or by a scan.
 
 use super::scan::{FrameClass, FrameScanner, ProcessScan, ScanBuffer, ScanHits};
 use crate::budget::{Budget, OutOfBudget};
@@ -11,26 +11,26 @@ use crate::report::Reason;
 use crate::symbol::may_have_names;
 use std::sync::Arc;
 
-/// What one mapping tells about the place of others.
+/// The place that one mapping suggests for others.
 #[derive(Clone, Copy)]
 pub enum Clue {
-    /// Wherever this offset of this file is mapped.
+    /// All mappings of this offset of this file.
     File { device: Device, inode: u64, offset: u64 },
-    /// Wherever this offset of any file is mapped: overlays and containers have their own numbers for one and the same
-    /// file, but a page of it lies at one offset.
+    /// All mappings of this offset of any file. Overlays and containers show different numbers for the same file, but a
+    /// page keeps its offset.
     Offset(u64),
-    /// At the same address.
+    /// The same address.
     Address(VirtualAddress),
 }
 
-/// How processes are visited.
+/// The way in which processes are visited.
 #[derive(Clone, Copy)]
 pub enum VisitMode {
-    /// Only the pages are read that the kernel's own records lead to.
+    /// Reads only the pages to which the kernel's records lead.
     Records,
-    /// Only the pages that the clue leads to are read.
+    /// Reads only the pages to which the clue leads.
     Follow(Clue),
-    /// All populated pages are read that can be of the frame's class.
+    /// Reads all populated pages that can be of the class of the frame.
     Search,
 }
 
@@ -42,11 +42,11 @@ pub enum CandidateState {
     Read,
     Unreadable,
     Gone,
-    /// The process shares its memory with one that was reported.
+    /// The process shares its address space with a reported one.
     SameMemory,
 }
 
-/// How the processes of a round are visited.
+/// Visits the processes of a round.
 pub struct Visitor {
     pub machine: Arc<Machine>,
     /// Whether PAGEMAP_SCAN may be used.
@@ -59,26 +59,26 @@ pub struct Visitor {
 /// A visit of a candidate.
 #[derive(Default)]
 pub struct Visit {
-    /// Its index among the candidates.
+    /// The index of the candidate.
     pub candidate: usize,
     pub listed: Option<ProcessHandle>,
-    /// The pages that the kernel's own records lead to.
+    /// The pages to which the kernel's records lead.
     pub places: Vec<VirtualAddress>,
     pub findings: Findings,
 }
 
-/// What was found in a process.
+/// The findings in a process.
 #[derive(Default)]
 pub struct Findings {
     pub state: CandidateState,
     /// The process, if it maps the frame.
     pub target: Option<Target>,
     pub hits: Vec<Hit>,
-    /// All its regions, if memory without a file among the hits may have a symbol.
+    /// All regions of the process, if memory without a file among the hits may have a symbol.
     pub regions: Option<Arc<[Region]>>,
-    /// The ranges to be searched once these hits are reported.
+    /// The ranges to search after the hits are reported.
     pub rest: Vec<AddressRange>,
-    /// Why it ended early.
+    /// Why the search ended early.
     pub stopped: Option<OutOfBudget>,
 }
 
@@ -86,12 +86,12 @@ pub struct Findings {
 pub struct Hit {
     pub address: VirtualAddress,
     pub pages: u64,
-    /// The region that holds the first.
+    /// The region that contains the first page.
     pub region: Option<Region>,
 }
 
 impl Findings {
-    /// The findings in a process that cannot be read.
+    /// Returns the findings in a process that cannot be read.
     pub fn without(state: CandidateState) -> Self {
         Findings { state, ..Findings::default() }
     }
@@ -106,7 +106,7 @@ impl Work for Visitor {
         if let Some(listed) = &visit.listed {
             visit.findings = match self.visit(listed, &visit.places, buffer, budget) {
                 Ok(findings) => findings,
-                // That a process has gone or may not be read does not end the search, other than the end of the budget.
+                // A process that has gone or may not be read does not end the search. The end of the budget does.
                 Err(Error::Target(error)) => Findings::without(state_after(&error)),
                 Err(error) => return Err(error),
             };
@@ -140,7 +140,7 @@ impl Visitor {
         Ok(Findings { target: (!findings.hits.is_empty()).then_some(target), ..findings })
     }
 
-    /// Finds out which of these pages map the frame.
+    /// Reads the entries of `places`. Returns those that map the frame.
     fn look_at(&self, places: &[VirtualAddress], target: &Target, budget: &mut Budget) -> Result<Findings> {
         let mut hits = ScanHits::default();
         for &address in places {
@@ -152,7 +152,7 @@ impl Visitor {
         with_regions(target, hits, Vec::new(), budget)
     }
 
-    /// The ranges of a process that can map the frame.
+    /// Returns the ranges of a process that can map the frame.
     fn ranges_to_search(&self, process: &Process, budget: &mut Budget) -> Result<Vec<AddressRange>> {
         let is_of_file = self.class == FrameClass::File;
         if !is_of_file && process.has_scan() {
@@ -163,7 +163,7 @@ impl Visitor {
         Ok(regions.map(|region| region.range).collect())
     }
 
-    /// Scans `ranges` of a process, until there is something to report.
+    /// Scans `ranges` of a process until there are hits to report.
     pub fn search(
         &self,
         target: &Target,
@@ -193,11 +193,11 @@ pub fn open(machine: &Arc<Machine>, handle: &ProcessHandle, scan: bool, budget: 
     Ok(Target { process, machine: Arc::clone(machine), modules: opened.modules })
 }
 
-/// Adds regions to what a scan found.
+/// Returns the findings of a scan, with the region of each hit.
 fn with_regions(target: &Target, scanned: ScanHits, rest: Vec<AddressRange>, budget: &mut Budget) -> Result<Findings> {
     let process = &target.process;
     let are_several = scanned.runs.len() > 1;
-    // Read once where the kernel cannot be asked about one region (PROCMAP_QUERY, Linux 6.11).
+    // Read once if the kernel cannot be asked for one region (PROCMAP_QUERY, Linux 6.11).
     let mut all: Option<Vec<Region>> = None;
     let mut region_at = |address| -> Result<Option<Region>> {
         if !are_several {
@@ -226,14 +226,14 @@ fn with_regions(target: &Target, scanned: ScanHits, rest: Vec<AddressRange>, bud
     })
 }
 
-/// Without symbols no memory has a name.
+/// Returns false: without the feature `symbols`, no memory has a name.
 #[cfg(not(feature = "symbols"))]
 fn may_have_names(_: &Target, _: &Region) -> bool {
     false
 }
 
-/// All regions, if a hit may have a symbol that takes them. They are read by the worker threads, not where hits are
-/// reported.
+/// Returns all regions if the symbol of a hit depends on them. They are read here by the worker threads, and not where
+/// hits are reported.
 fn regions(hits: &[Hit], target: &Target) -> Result<Option<Arc<[Region]>>> {
     let mut regions = hits.iter().filter_map(|hit| hit.region.as_ref());
     let asks = regions.any(|region| asks_regions(region, target));
@@ -243,13 +243,13 @@ fn regions(hits: &[Hit], target: &Target) -> Result<Option<Arc<[Region]>>> {
     }
 }
 
-/// Whether a symbol in this region takes all regions of the process.
+/// Returns whether a symbol in this region depends on all regions of the process.
 pub fn asks_regions(region: &Region, target: &Target) -> bool {
     // Executable memory may be JIT-compiled code with names.
     region.inode == 0 && (region.permissions.execute || may_have_names(target, region))
 }
 
-/// The pages of a process that the clue leads to.
+/// Returns the addresses in a process to which the clue leads.
 fn places_of_clue(clue: Clue, process: &Process, budget: &mut Budget) -> Result<Vec<VirtualAddress>> {
     let wanted = match clue {
         Clue::Address(address) => return Ok(vec![address]),
@@ -268,7 +268,7 @@ fn places_of_clue(clue: Clue, process: &Process, budget: &mut Budget) -> Result<
     Ok(regions.iter().filter(is_of_file).filter_map(place).collect())
 }
 
-/// The state of a candidate that cannot be read because of `error`.
+/// Returns the state of a candidate that cannot be read because of `error`.
 pub fn state_after(error: &process::Error) -> CandidateState {
     match error {
         process::Error::Gone { .. } | process::Error::NotAvailable { .. } => CandidateState::Gone,

@@ -1,17 +1,17 @@
-//! Where another process maps what a region of the first one maps.
+//! The counterparts of regions: where another process maps the same memory.
 
 use crate::kernel::{AddressRange, Device, Region, VirtualAddress};
 use std::collections::HashMap;
 
-/// The regions of the other process, indexed by address and by file.
+/// The regions of the other process, by address and by file.
 pub(super) struct Counterparts<'a> {
-    /// In address order.
+    /// The regions in address order.
     regions: Vec<&'a Region>,
-    /// The regions of each file, in the order of their offsets.
+    /// The regions of each file in the order of their offsets.
     by_file: HashMap<MappedFile, Vec<&'a Region>>,
 }
 
-/// A file, and how it is mapped.
+/// A file, and the way in which it is mapped.
 #[derive(PartialEq, Eq, Hash)]
 struct MappedFile {
     device: Device,
@@ -34,7 +34,7 @@ impl MappedFile {
 }
 
 impl<'a> Counterparts<'a> {
-    /// Of these regions, which are in address order.
+    /// Indexes the regions, which are in address order.
     pub fn new(regions: impl Iterator<Item = &'a Region>) -> Self {
         let regions: Vec<&Region> = regions.collect();
         let mut by_file: HashMap<MappedFile, Vec<&Region>> = HashMap::new();
@@ -47,8 +47,8 @@ impl<'a> Counterparts<'a> {
         Counterparts { regions, by_file }
     }
 
-    /// Where the other process maps what lies in `part` of `region`: at the same address, or the same bytes of the same
-    /// file elsewhere.
+    /// Returns the address at which the other process maps what is in `part` of `region`: the same address, or that of
+    /// the same bytes of the same file.
     pub fn of(&self, region: &Region, part: AddressRange) -> Option<VirtualAddress> {
         if self.is_at_same_address(region, part) {
             return Some(part.start());

@@ -1,4 +1,4 @@
-//! What a comparison finds of one process.
+//! The findings of a comparison with one process.
 
 use super::super::by_symbol::{SymbolAt, parts_by_symbol};
 use super::super::{PageRelation, SharedPages, Snapshot};
@@ -6,17 +6,17 @@ use crate::kernel::{AddressRange, Name, PageSize, Region, VirtualAddress};
 use crate::report::SharedCounts;
 use std::collections::BTreeMap;
 
-/// What two processes share.
+/// The comparison of two processes.
 #[derive(Clone, Default, Debug)]
 #[non_exhaustive]
 pub struct ComparedProcess {
-    /// Each part of a region that has any pages.
+    /// The parts of regions that have any pages.
     pub rows: Vec<ComparedRegion>,
-    /// By symbol, if that was asked for.
+    /// The counts by symbol, if they were asked for.
     pub groups: BTreeMap<ComparedGroup, SharedCounts>,
-    /// The sums of the rows.
+    /// The sums of all rows.
     pub total: SharedCounts,
-    /// Whether both have the layout of one program.
+    /// Whether both have the layout of one program, as after a fork.
     pub is_forked: bool,
 }
 
@@ -24,25 +24,25 @@ pub struct ComparedProcess {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ComparedRegion {
-    /// Its addresses, in the process that has it.
+    /// The addresses of the part in the process that has it.
     pub range: AddressRange,
     /// The name of the region.
     pub region: Name,
-    /// Its pages.
+    /// The counts of pages.
     pub counts: SharedCounts,
 }
 
-/// What the pages of a group have in common.
+/// The common property of the pages of a group.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[non_exhaustive]
 pub enum ComparedGroup {
-    /// They begin in the symbol with that number, which is one of the process that is compared with others.
+    /// They begin in the symbol with this number, in the process that is compared with others.
     Symbol(u32),
-    /// They begin in no symbol, in regions of that name.
+    /// They begin in no symbol, in regions with this name.
     Region(Name),
 }
 
-/// A part of a region, and where the other process has it.
+/// A part of a region, and its address in the other process.
 pub(super) struct Part<'a> {
     pub region: &'a Region,
     pub range: AddressRange,
@@ -56,7 +56,7 @@ impl Part<'_> {
         AddressRange::new(start, start.checked_add(self.range.len())?)
     }
 
-    /// Where the other process has these pages.
+    /// Returns the address of these pages in the other process.
     pub fn address_there(&self, pages: &SharedPages) -> Option<VirtualAddress> {
         match pages.relation {
             PageRelation::OnlySecond => Some(pages.address),
@@ -71,12 +71,12 @@ impl ComparedProcess {
         rows.chain(self.groups.values_mut()).chain([&mut self.total])
     }
 
-    /// Notes that one of the two has ended since: nobody is there to share with, and no write copies.
+    /// Records that one of the processes has ended: no write copies a page any more.
     pub fn end(&mut self) {
         self.all_counts().for_each(|counts| counts.about_to_copy = 0);
     }
 
-    /// The groups by their names; those of one name are one.
+    /// Returns the groups by name. Groups with the same name are added.
     pub fn named(&self, name: impl Fn(&ComparedGroup) -> String) -> BTreeMap<String, SharedCounts> {
         let mut named: BTreeMap<String, SharedCounts> = BTreeMap::new();
         for (group, counts) in &self.groups {
@@ -86,10 +86,10 @@ impl ComparedProcess {
     }
 }
 
-/// What is found of a process so far.
+/// The findings about a process so far.
 pub(super) struct Finding<'s> {
     pub found: ComparedProcess,
-    /// To add up by symbol.
+    /// Returns the symbol of an address, if the counts by symbol were asked for.
     pub symbol_at: Option<SymbolAt<'s>>,
 }
 
@@ -101,7 +101,8 @@ impl Finding<'_> {
         }
     }
 
-    /// Pages of the other process alone count for their region.
+    /// Adds pages to the groups of their symbols. Pages that only the other process has are added to the group of their
+    /// region.
     pub fn add_to_groups(&mut self, region: &Region, pages: &SharedPages, is_forked: bool, size: PageSize) {
         let Some(symbol_at) = &mut self.symbol_at else {
             return;
@@ -127,21 +128,21 @@ impl Finding<'_> {
 }
 
 impl SharedPages {
-    /// Whether both processes have the pages.
+    /// Returns whether both processes have the pages.
     pub(super) fn are_in_both(&self) -> bool {
         matches!(self.relation, PageRelation::Shared | PageRelation::Elsewhere | PageRelation::Different)
     }
 }
 
 impl SharedCounts {
-    /// Pages in different frames are no copies: each process has its own.
+    /// Counts pages in different frames as pages of each process, and not as copies.
     pub(super) fn without_copies(&mut self) {
         let own = std::mem::take(&mut self.copied);
         self.only_here += own;
         self.only_there += own;
     }
 
-    /// All pages.
+    /// Returns the number of all pages.
     pub fn pages(&self) -> u64 {
         self.shared + self.copied + self.only_here + self.only_there
     }

@@ -1,5 +1,5 @@
-//! The pages of a process compared with those of others: what they share, what was copied since a fork, and what only
-//! one of them has.
+//! The comparison of the pages of a process with those of others: shared pages, copies since a fork, and pages that
+//! only one of them has.
 //!
 //! ```
 //! use pmdb::inspect::compare::Comparison;
@@ -42,16 +42,16 @@ use counterpart::Counterparts;
 use found::{Finding, Part};
 use std::sync::Arc;
 
-/// Takes pages that both processes have after a fork, and whether they are copies.
+/// Receives pages that both processes have after a fork, and whether they are copies.
 type SeePages<'a> = Box<dyn FnMut(AddressRange, bool) + 'a>;
 
-/// A process, which is compared with others one by one.
+/// A comparison of a process with others, one after another.
 #[must_use]
 pub struct Comparison<'a> {
     space: AddressSpace,
     here: Arc<Snapshot>,
     ranges: Arc<[AddressRange]>,
-    /// Whether that is all memory of the process: then all of the others is compared.
+    /// Whether the ranges are all memory of the process. Only then, all memory of the others is compared.
     is_all: bool,
     layout: ProgramLayout,
     see: Option<SeePages<'a>>,
@@ -60,12 +60,12 @@ pub struct Comparison<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    /// Begins to read what is compared of some ranges (in order, disjoint).
+    /// Begins a snapshot of the evidence that a comparison of ranges needs. The ranges are in order and disjoint.
     pub fn snapshot(space: &AddressSpace, ranges: Vec<AddressRange>) -> OpenSnapshot {
         Snapshot::begin(space, ranges, Evidence::FRAMES | Evidence::KINDS, false)
     }
 
-    /// Of the process of `space`, of which `here` is the snapshot.
+    /// Returns a comparison of the process of `space`, whose snapshot is `here`.
     pub fn new(space: &AddressSpace, here: Snapshot) -> Self {
         Comparison {
             space: space.clone(),
@@ -79,27 +79,25 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// The same of these ranges alone, not of all memory.
+    /// Limits the comparison to these ranges.
     pub fn only(self, ranges: &[AddressRange]) -> Self {
         Comparison { ranges: ranges.into(), is_all: false, ..self }
     }
 
-    /// The same; `see` gets the pages that both processes have after a fork, and whether they are copies.
+    /// Calls `see` with the pages that both processes have after a fork, and whether they are copies.
     pub fn seen_by(self, see: impl FnMut(AddressRange, bool) + 'a) -> Self {
         Comparison { see: Some(Box::new(see)), ..self }
     }
 
-    /// The same, with what it may take.
+    /// Limits the comparison by a budget.
     pub fn with_budget(self, budget: Budget) -> Self {
         Comparison { budget, ..self }
     }
 
-    /// Compares with another process, of which `there` is the snapshot. With `symbol_at` it adds up by symbol too: that
-    /// gives the symbol in which the page at an address begins a number, and tells of how many pages from there on that
-    /// is so.
+    /// Compares with another process, whose snapshot is `there`. With `symbol_at`, it also counts by symbol.
     ///
     /// # Errors
-    /// The [budget](Self::with_budget) is over.
+    /// Fails if the [budget](Self::with_budget) is used up.
     pub fn add(
         &mut self,
         other: &AddressSpace,
@@ -120,12 +118,12 @@ impl<'a> Comparison<'a> {
         Ok(compared)
     }
 
-    /// The sums of the processes so far.
+    /// Returns the sums over all processes.
     pub fn finish(self) -> SharedSums {
         self.sums
     }
 
-    /// Compares each region. Returns the compared ranges of the other process.
+    /// Compares all regions of the process. Returns the compared ranges of the other process.
     fn add_regions_here(&mut self, there: &Snapshot, found: &mut Finding<'_>) -> Result<Vec<AddressRange>> {
         let counterparts = Counterparts::new(there.regions());
         let mut compared = Vec::new();
@@ -146,7 +144,7 @@ impl<'a> Comparison<'a> {
         let is_forked = found.found.is_forked && !is_wiped;
         let mut counts = SharedCounts::default();
         for mut pages in self.here.compare(part.range, part.there, part.start) {
-            // In a read-only region no write can copy a page.
+            // A write to a read-only region fails and copies nothing.
             pages.copied_by_next_write &= part.region.permissions.write;
             counts.add_pages(&pages);
             self.sums.add(&pages, is_forked, part.there, part.address_there(&pages));
@@ -168,8 +166,8 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Whether a fork gives the child nothing of the region: then different frames are no copies. Smaps, which costs
-    /// the kernel more than the page map, is asked only where no page is shared, and some are different.
+    /// Returns whether a fork does not copy the region to the child: then different frames are no copies. It reads
+    /// smaps, which costs the kernel more than pagemap, only if no page is shared and some are different.
     fn is_wiped(&mut self, part: &Part<'_>, is_forked: bool) -> bool {
         if !is_forked {
             return false;
@@ -185,7 +183,7 @@ impl<'a> Comparison<'a> {
         differs && self.space.is_wiped_by_fork(part.region, &mut self.budget)
     }
 
-    /// Adds the parts of the other process's regions that have no counterpart here.
+    /// Adds the parts of regions of the other process that have no counterpart in this one.
     fn add_regions_there(
         &mut self,
         there: &Snapshot,
@@ -207,15 +205,14 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// The places of the stack and of the kernel's pages, which differ in each program that is executed, and are the same
-/// after a fork.
+/// The end of the stack and the start of the vdso. They differ after each exec, and stay the same in a fork.
 type ProgramLayout = [Option<VirtualAddress>; 2];
 
 fn layout<'r>(regions: impl Iterator<Item = &'r Region>) -> ProgramLayout {
     let mut layout = [None; 2];
     for region in regions {
         match region.name.as_bytes() {
-            // Its start moves.
+            // The start of the stack moves.
             b"[stack]" => layout[0] = Some(region.range.end()),
             b"[vdso]" => layout[1] = Some(region.range.start()),
             _ => {}

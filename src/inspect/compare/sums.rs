@@ -1,26 +1,26 @@
-//! The sums over several processes: a page of the process that is compared with them, and a copied frame, counts once
-//! however many of them have it.
+//! The sums over several processes. A page of the compared process, or a copied frame, counts once, however many others
+//! have it.
 
 use super::super::{NumberSet, PageRelation, SharedPages, Snapshot};
 use crate::kernel::{AddressRange, PageSize, VirtualAddress};
 use crate::report::SharedCounts;
 use std::time::Instant;
 
-/// What all other processes share with the first one, and what was copied.
+/// The pages that a process shares with all others, and the copies.
 pub struct SharedSums {
     size: PageSize,
     processes: u64,
-    /// Pages that the first process has.
+    /// The number of pages that the process has.
     here: u64,
-    /// Pages of the first process that another one has too, in the same frame or in a different one.
+    /// Its pages that another process also has, in the same frame or in a different one.
     with_others: NumberSet,
-    /// Pages that another process maps in the same frame at the same address.
+    /// Its pages that another process maps in the same frame at the same address.
     shared: NumberSet,
-    /// Pages that another process maps in the same frame, wherever.
+    /// Its pages that another process maps in the same frame at any address.
     shared_anywhere: NumberSet,
-    /// Pages that the next write of the first process copies.
+    /// Its pages that its next write copies.
     about_to_copy: NumberSet,
-    /// Frames of the others at places where the first process has another frame.
+    /// The frames of others at addresses where the process has a different frame.
     copied: NumberSet,
     /// The frames of pages that only others have.
     there: NumberSet,
@@ -42,8 +42,8 @@ impl SharedSums {
         }
     }
 
-    /// Adds neighbouring pages with the same relation to `there`, where they begin at `theirs`. Without a fork, pages
-    /// in different frames are no copies.
+    /// Adds neighbouring pages with the same relation to `there`, where they begin at `theirs`. Pages in different
+    /// frames are copies only after a fork.
     pub(super) fn add(
         &mut self,
         pages: &SharedPages,
@@ -70,7 +70,7 @@ impl SharedSums {
                 places.for_each(|place| self.copied.add(place, 1));
             }
             PageRelation::Different | PageRelation::OnlySecond => places.for_each(|place| self.there.add(place, 1)),
-            // Only the first process has it.
+            // Only this process has the pages.
             _ => {}
         }
     }
@@ -80,18 +80,18 @@ impl SharedSums {
         places.for_each(|place| self.there.add(place, 1));
     }
 
-    /// Ends a process, of which these are the counts.
+    /// Adds the counts of a process, whose pages are all added.
     pub(super) fn end_process(&mut self, counts: &SharedCounts) {
         self.processes += 1;
         self.here = self.here.max(counts.shared + counts.copied + counts.only_here);
     }
 
-    /// How many processes were added.
+    /// Returns the number of processes that were added.
     pub fn processes(&self) -> u64 {
         self.processes
     }
 
-    /// The sums, and the copied frames.
+    /// Returns the sums, and the copied frames.
     pub fn finish(mut self) -> (SharedCounts, NumberSet) {
         let all = [&mut self.with_others, &mut self.shared, &mut self.shared_anywhere, &mut self.about_to_copy];
         all.into_iter().chain([&mut self.copied, &mut self.there]).for_each(NumberSet::join);
@@ -107,20 +107,20 @@ impl SharedSums {
     }
 }
 
-/// The sums of a comparison as they grow.
+/// The sums of a comparison at several times.
 pub struct CopiesOverTime {
     size: PageSize,
-    /// When the last sample was taken, and the frames that were copied before it.
+    /// The time of the last sample, and the frames that were copied by then.
     last: Option<(Instant, NumberSet)>,
 }
 
 impl CopiesOverTime {
-    /// Without a sample yet.
+    /// Returns a value without samples.
     pub fn new(size: PageSize) -> Self {
         CopiesOverTime { size, last: None }
     }
 
-    /// Adds a sample. Returns its sums, and how many bytes were copied in a second since the one before.
+    /// Adds a sample. Returns its sums, and the bytes per second that were copied since the last sample.
     pub fn add(&mut self, taken: Instant, sums: SharedSums) -> (SharedCounts, Option<u64>) {
         let (counts, copied) = sums.finish();
         let rate = self.last.as_ref().map(|(then, before)| {

@@ -1,4 +1,5 @@
-//! Why memory is not on huge pages: what a fault, and what khugepaged, would refuse now.
+//! The reasons why memory is not on huge pages: why a fault would map small pages at present, and why khugepaged would
+//! not collapse them.
 //!
 //! ```text
 //! sweep      the pages of ranges, huge page by huge page

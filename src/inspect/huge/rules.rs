@@ -1,5 +1,4 @@
-//! When the kernel makes a huge page. Pure: the rules of mm/huge_memory.c, mm/khugepaged.c and mm/shmem.c on what was
-//! read.
+//! The rules of mm/huge_memory.c, mm/khugepaged.c and mm/shmem.c on when the kernel makes a huge page. They do no I/O.
 
 use super::super::classify::Backing;
 use super::stretch::Stretch;
@@ -10,51 +9,52 @@ use crate::process::HugeSettings;
 use crate::report::HugeRefusal::{self, *};
 use std::ops::RangeInclusive;
 
-/// What is the same for the whole process.
+/// The facts that apply to the whole process.
 #[derive(Clone, Debug)]
 pub(super) struct HugeRules {
-    /// The first two numbers of the kernel's release.
+    /// The first two numbers of the kernel release.
     pub kernel: (u32, u32),
     pub settings: HugeSettings,
-    /// Bytes of a huge page.
+    /// The bytes of a huge page.
     pub bytes: u64,
-    /// Pages in it.
+    /// The pages of a huge page.
     pub pages: u64,
-    /// Whether the process has not switched huge pages off.
+    /// Whether the process permits huge pages (PR_SET_THP_DISABLE); `None` if that is unknown.
     pub process: Option<bool>,
-    /// Whether khugepaged collapses files (CONFIG_READ_ONLY_THP_FOR_FS); `None` if unknown. The option went with Linux
-    /// 7.2: since then the filesystem decides.
+    /// Whether khugepaged collapses files (CONFIG_READ_ONLY_THP_FOR_FS); `None` if that is unknown. Linux 7.2 removed
+    /// the option: the file system decides.
     pub files: Option<bool>,
 }
 
-/// What the rules need to know of a region.
+/// The facts about a region on which the rules depend.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HugeRegion<'a> {
     pub range: AddressRange,
     pub permissions: Permissions,
-    /// The offset of its first byte in its file; 0 without one.
+    /// The file offset of the first byte; 0 without a file.
     pub offset: u64,
     pub backing: Backing,
-    /// For shared memory on a mounted filesystem: its option `huge`.
+    /// The mount option `huge`, for shared memory on a mounted file system.
     pub mount: Option<HugeChoice>,
     pub smaps: &'a Smaps,
 }
 
-/// The reasons that hold for a whole region, for each who makes huge pages.
+/// The refusals for a whole region, of a fault and of khugepaged.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct OfRegion {
     pub fault: Vec<HugeRefusal>,
     pub khugepaged: Vec<HugeRefusal>,
 }
 
-/// The first reason is that of the kernel: they are in the order of its checks.
+/// The order of the kernel's checks. The kernel stops at the first refusal.
 type Order = &'static [HugeRefusal];
 
-/// Since Linux 6.8 thp_vma_allowable_orders (include/linux/huge_mm.h) looks at the settings for memory without a file
-/// first.
+/// The order for memory without a file since Linux 6.8: thp_vma_allowable_orders (include/linux/huge_mm.h) checks the
+/// settings first.
 const SETTINGS_FIRST: Order =
     &[NotBuilt, Never, NotAdvised, Kernel, AdvisedAgainst, Process, OnlyAdvised, Driver, Alignment, ReadOnly, Unseen];
-/// For files and shared memory, and before Linux 6.8 (hugepage_vma_check in mm/huge_memory.c), after the ends.
+/// The order for files and shared memory, and before Linux 6.8 for all memory (hugepage_vma_check in mm/huge_memory.c):
+/// the settings come after the alignment.
 const SETTINGS_LATER: Order = &[
     NotBuilt,
     Kernel,
@@ -73,7 +73,7 @@ const SETTINGS_LATER: Order = &[
     ReadOnly,
     Unseen,
 ];
-/// Before Linux 6.0 (hugepage_vma_check in mm/khugepaged.c) what a driver maps, and the ends, came last.
+/// The order before Linux 6.0 (hugepage_vma_check in mm/khugepaged.c): mappings of drivers and the alignment come last.
 const DRIVERS_LAST: Order = &[
     NotBuilt,
     Kernel,
@@ -92,7 +92,7 @@ const DRIVERS_LAST: Order = &[
     Unseen,
 ];
 
-/// VmFlags of what VM_SPECIAL is (include/linux/mm.h): memory-mapped I/O, bare frames, both mixed.
+/// The VmFlags of VM_SPECIAL (include/linux/mm.h) that mean a driver: VM_IO, VM_PFNMAP, VM_MIXEDMAP.
 const DRIVERS: [&str; 3] = ["io", "pf", "mm"];
 
 impl HugeRules {
@@ -104,17 +104,17 @@ impl HugeRules {
         }
     }
 
-    /// Puts reasons into the order of the kernel's checks.
+    /// Sorts refusals by the order of the kernel's checks.
     fn in_order(&self, of: Backing, mut reasons: Vec<HugeRefusal>) -> Vec<HugeRefusal> {
         let order = self.order(of);
         reasons.sort_by_cached_key(|reason| order.iter().position(|one| one == reason).unwrap_or(usize::MAX));
         reasons
     }
 
-    /// The reasons that hold for a whole region.
+    /// Returns the refusals for a whole region.
     pub fn of_region(&self, region: &HugeRegion<'_>) -> OfRegion {
         let has = |flag: &str| region.smaps.has_flag(flag);
-        // MADV_NOHUGEPAGE is a reason of its own. MADV_HUGEPAGE would end it, and satisfies the settings too.
+        // MADV_NOHUGEPAGE is a separate refusal. Its remedy, MADV_HUGEPAGE, would satisfy the settings too.
         let (is_advised, is_file) = (has("hg") || has("nh"), region.backing == Backing::File);
         let mut both = Vec::new();
         if self.settings.memory.is_none() {
@@ -142,7 +142,7 @@ impl HugeRules {
         if region.backing == Backing::Shmem && !self.shares_huge(region.mount, self.bytes, is_advised) {
             both.push(SharedMemory);
         }
-        // A fault maps a file as it is cached, wherever.
+        // A fault maps a file in the page sizes of the page cache, whatever the region.
         let mut fault = if is_file { vec![PageCache] } else { both.clone() };
         let mut khugepaged = both;
         if region.backing == Backing::Anonymous {
@@ -152,7 +152,7 @@ impl HugeRules {
         }
         if is_file {
             khugepaged.extend(self.refused_globally(is_advised));
-            // Before Linux 6.8 only code (file_thp_enabled in mm/huge_memory.c).
+            // Before Linux 6.8, only code was collapsed (file_thp_enabled in mm/huge_memory.c).
             let is_code = self.kernel >= (6, 8) || region.permissions.execute;
             if self.kernel < (7, 2) && (self.files == Some(false) || !is_code) {
                 khugepaged.push(File);
@@ -161,7 +161,7 @@ impl HugeRules {
         if has("de") && region.backing != Backing::Kernel && !khugepaged.contains(&Driver) {
             khugepaged.push(Driver);
         }
-        // Before Linux 6.18 one page had to be writable (SCAN_PAGE_RO).
+        // Before Linux 6.18, at least one page had to be writable (SCAN_PAGE_RO).
         if self.kernel < (6, 18) && region.backing == Backing::Anonymous && !region.permissions.write {
             khugepaged.push(ReadOnly);
         }
@@ -169,7 +169,8 @@ impl HugeRules {
         OfRegion { fault: self.in_order(region.backing, fault), khugepaged: self.in_order(region.backing, khugepaged) }
     }
 
-    /// The kernel's own answer (THPeligible) shows what else refuses. Before Linux 6.0 it left files out.
+    /// Adds a refusal of the kernel (THPeligible is 0) that the rules do not explain. Before Linux 6.0, THPeligible
+    /// ignored files.
     fn add_unseen(
         &self,
         region: &HugeRegion<'_>,
@@ -182,7 +183,7 @@ impl HugeRules {
         if !is_refused || is_explained || region.backing == Backing::Hugetlb {
             return;
         }
-        // PR_THP_DISABLE_EXCEPT_ADVISED came with Linux 6.18, and `THP_enabled` does not show it.
+        // PR_THP_DISABLE_EXCEPT_ADVISED came with Linux 6.18. `THP_enabled` does not show it.
         let reason = match region.backing {
             Backing::File => File,
             _ if self.kernel >= (6, 18) && !is_advised => OnlyAdvised,
@@ -194,7 +195,7 @@ impl HugeRules {
         }
     }
 
-    /// Whether the settings refuse huge pages of `bytes` bytes to memory without a file.
+    /// Returns why the settings refuse huge pages of `bytes` bytes to memory without a file, if they do.
     fn refused_by_setting(&self, bytes: u64, is_advised: bool) -> Option<HugeRefusal> {
         match self.settings.of(bytes).and_then(|size| size.memory) {
             None if bytes != self.bytes => Some(Never),
@@ -207,7 +208,7 @@ impl HugeRules {
         setting_refusal(self.settings.memory?, is_advised)
     }
 
-    /// Whether the settings let memory have huge pages of `bytes` bytes.
+    /// Returns whether the settings permit huge pages of `bytes` bytes in a region.
     pub fn allows(&self, region: &HugeRegion<'_>, bytes: u64) -> bool {
         if self.process == Some(false) {
             return false;
@@ -220,7 +221,8 @@ impl HugeRules {
         }
     }
 
-    /// The same of shared memory (shmem_allowable_huge_orders in mm/shmem.c).
+    /// Returns whether the settings permit huge pages of `bytes` bytes in shared memory (shmem_allowable_huge_orders in
+    /// mm/shmem.c).
     fn shares_huge(&self, mount: Option<HugeChoice>, bytes: u64, is_advised: bool) -> bool {
         let global = self.settings.shared.unwrap_or(HugeChoice::Never);
         let allows = |choice| match choice {
@@ -232,7 +234,7 @@ impl HugeRules {
             (HugeChoice::Deny, _) => false,
             (HugeChoice::Force, Some(_)) => true,
             (_, Some(mount)) => allows(mount),
-            // Since Linux 6.11 there is a setting for each size.
+            // Since Linux 6.11, each size has a setting.
             (_, None) => match self.settings.of(bytes).and_then(|size| size.shared) {
                 None if bytes != self.bytes => false,
                 None | Some(HugeChoice::Inherit) => allows(global),
@@ -242,19 +244,20 @@ impl HugeRules {
         }
     }
 
-    /// The aligned places for huge pages that lie in the region.
+    /// Returns the aligned places for huge pages that are within the region.
     pub fn places(&self, region: &HugeRegion<'_>) -> RangeOfPlaces {
         let first = region.range.start().get().div_ceil(self.bytes);
         RangeOfPlaces { first, end: (region.range.end().get() / self.bytes).max(first) }
     }
 
-    /// Why a fault in `stretch` would map a small page. `is_whole`: it is the place of a whole huge page.
+    /// Returns why a fault in `stretch` would map a small page. `is_whole` is whether the region contains the whole
+    /// place of the huge page.
     pub fn fault(&self, of: &OfRegion, region: &HugeRegion<'_>, stretch: &Stretch, is_whole: bool) -> Vec<HugeRefusal> {
         if region.backing == Backing::File {
             return of.fault.clone();
         }
         let mut reasons = Vec::new();
-        // The first that the kernel looks at (__handle_mm_fault in mm/memory.c).
+        // The first check of the kernel (__handle_mm_fault in mm/memory.c).
         if stretch.is_occupied() {
             reasons.push(Occupied);
         }
@@ -266,7 +269,8 @@ impl HugeRules {
         reasons
     }
 
-    /// Why khugepaged would leave the small pages of `stretch` (hpage_collapse_scan_pmd, hpage_collapse_scan_file).
+    /// Returns why khugepaged would not collapse the small pages of `stretch` (hpage_collapse_scan_pmd,
+    /// hpage_collapse_scan_file).
     pub fn khugepaged(
         &self,
         of: &OfRegion,
@@ -304,7 +308,7 @@ impl HugeRules {
         if is_whole && *empty.start() > most(self.settings.max_empty, self.pages - 1) {
             reasons.push(Empty);
         }
-        // Since Linux 5.8; before, no page might be shared.
+        // The limit came with Linux 5.8. Before that, no page might be shared.
         if is_anonymous && stretch.shared > most(self.settings.max_shared, 0) {
             reasons.push(Shared);
         }
@@ -314,13 +318,13 @@ impl HugeRules {
         reasons
     }
 
-    /// Why private copies of the pages of a file stay small.
+    /// Returns why private copies of file pages stay small.
     pub fn copies(&self, of: &OfRegion, region: &HugeRegion<'_>) -> Vec<HugeRefusal> {
         let others = of.khugepaged.iter().copied().filter(|&reason| reason != File);
         self.in_order(region.backing, others.chain([Copies]).collect())
     }
 
-    /// Where a reason stands among all: those for memory without a file come first.
+    /// Returns the position of a refusal among all. Those for memory without a file come first.
     pub fn rank(&self, reason: HugeRefusal) -> usize {
         let rest: Order = &[Userfault, HugeRefusal::Swapped, WriteProtected, Guards, Elsewhere, Empty, Shared, Unused];
         let orders = [&[Occupied][..], self.order(Backing::Anonymous), self.order(Backing::File), rest];
@@ -336,7 +340,7 @@ impl HugeRules {
     }
 }
 
-/// Whether a setting refuses huge pages.
+/// Returns the refusal of a setting, if it refuses huge pages.
 fn setting_refusal(choice: HugeChoice, is_advised: bool) -> Option<HugeRefusal> {
     match choice {
         HugeChoice::Always => None,
@@ -346,7 +350,7 @@ fn setting_refusal(choice: HugeChoice, is_advised: bool) -> Option<HugeRefusal> 
     }
 }
 
-/// Aligned places for huge pages, by number.
+/// The numbers of consecutive aligned places for huge pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct RangeOfPlaces {
     first: u64,

@@ -1,55 +1,55 @@
-//! The place of one huge page, and what is in it.
+//! The contents of the place of one huge page.
 
 use super::super::page::Page;
 use crate::kernel::{Kind, State};
 use crate::process::BackingContent;
 
-/// What is in the place of one huge page, or in the part of it that a region has: numbers of pages.
+/// The numbers of pages in the place of one huge page, or in the part of it within a region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Stretch {
-    /// In small pages of memory.
+    /// Pages that are mapped as small pages.
     pub small: u64,
-    /// Of these, private copies of file pages.
+    /// Those small pages that are private copies of file pages.
     pub copies: u64,
-    /// Of these, mapped by others too.
+    /// Those small pages that have other mappings.
     pub shared: u64,
-    /// Of these, those of which that is unknown.
+    /// Those small pages of which it is unknown whether they have other mappings.
     pub maybe_shared: u64,
-    /// Mapped by one PMD.
+    /// Pages that one PMD maps.
     pub huge: u64,
-    /// In small pages, or mapped by one PMD.
+    /// Present pages of which it is unknown whether one PMD maps them.
     pub unclear: u64,
-    /// Of the hugetlb pool.
+    /// Pages of the hugetlb pool.
     pub pool: u64,
     /// Mappings of the zero page.
     pub zeros: u64,
     /// Pages of the huge zero page.
     pub huge_zeros: u64,
-    /// In swap.
+    /// Pages in swap.
     pub swapped: u64,
-    /// With nothing there.
+    /// Untouched pages.
     pub untouched: u64,
-    /// Of these, those that the file or the shared memory has in memory.
+    /// Those untouched pages that the file or the shared memory has in memory.
     pub cached: u64,
-    /// Of these, those of which that is unknown.
+    /// Those untouched pages of which that is unknown.
     pub maybe_cached: u64,
-    /// Of these, those that it has elsewhere: shared memory in swap.
+    /// Those untouched pages that shared memory has in swap.
     pub cached_in_swap: u64,
-    /// Guard pages and poisoned ones.
+    /// Guard pages and poisoned pages.
     pub guards: u64,
-    /// Write-protected by userfaultfd.
+    /// Pages that userfaultfd write-protects.
     pub write_protected: u64,
-    /// Moving, on a device, failed.
+    /// Pages that are migrating, on a device, or lost to a hardware error.
     pub elsewhere: u64,
 }
 
 impl Stretch {
-    /// Only untouched pages.
+    /// Returns the numbers for `pages` untouched pages that are like `page`.
     pub fn of_untouched(page: &Page, pages: u64) -> Self {
         let mut stretch = Stretch { untouched: pages, ..Stretch::default() };
         let content = match page.content {
             Some(BackingContent::Hole | BackingContent::PastEnd) => None,
-            // Nothing is in the page cache for it. Only shared memory has its pages elsewhere.
+            // The file has the page on disk only. Shared memory that is not in memory is in swap.
             Some(BackingContent::Contents { cached: false }) if page.kind == Some(Kind::NotCached) => None,
             Some(BackingContent::Contents { cached: true }) => Some(&mut stretch.cached),
             Some(BackingContent::Contents { cached: false }) => Some(&mut stretch.cached_in_swap),
@@ -73,12 +73,12 @@ impl Stretch {
             State::Guard | State::Poisoned => self.guards += pages,
             State::Migrating | State::Hwpoison | State::Device => self.elsewhere += pages,
             State::Untouched => self.merge(&Stretch::of_untouched(page, pages)),
-            // Counted above, or no memory.
+            // Counted as write-protected above, or no memory.
             _ => {}
         }
     }
 
-    /// Shared memory in swap is behind an untouched page.
+    /// Adds untouched pages whose shared memory is in swap.
     fn cached_in_swap_only(&mut self, pages: u64) {
         self.merge(&Stretch { untouched: pages, cached_in_swap: pages, ..Stretch::default() });
     }
@@ -86,7 +86,7 @@ impl Stretch {
     fn add_present(&mut self, page: &Page, pages: u64) {
         match (page.kind, page.huge) {
             (Some(Kind::Hugetlb), _) => self.pool += pages,
-            // It takes no memory, and the next write makes it huge.
+            // The huge zero page takes no memory, and the next write replaces it by a huge page.
             (Some(Kind::HugeZero), _) => self.huge_zeros += pages,
             (_, Some(true)) => self.huge += pages,
             (Some(Kind::Zero), _) => self.zeros += pages,
@@ -112,7 +112,7 @@ impl Stretch {
         self.cached_in_swap += other.cached_in_swap;
     }
 
-    /// Whether there is a page table: a fault then fills one page of it.
+    /// Returns whether the place has a page table: then a fault fills one entry of it.
     pub fn is_occupied(&self) -> bool {
         [self.small, self.unclear, self.zeros, self.swapped, self.guards, self.write_protected, self.elsewhere]
             .iter()

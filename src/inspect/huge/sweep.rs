@@ -1,4 +1,4 @@
-//! The pages of ranges, huge page by huge page.
+//! A sweep over ranges, in steps of a huge page.
 
 use super::super::account::ZeroPieces;
 use super::super::address_space::AddressSpace;
@@ -21,37 +21,37 @@ use std::collections::VecDeque;
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct HugeZeros {
-    /// Its addresses.
+    /// The addresses of the huge page.
     pub range: AddressRange,
-    /// Where they are, neighbours together.
+    /// The addresses of the subpages, neighbours joined.
     pub pieces: Vec<AddressRange>,
 }
 
-/// Why the memory of some ranges is not on huge pages. Dropping it ends what is under way.
+/// A sweep that finds why the memory of ranges is not on huge pages. Dropping it stops the worker threads.
 #[must_use]
 pub struct HugeSweep {
     counter: Counter,
     pages: Sweep,
     budget: Budget,
-    /// Pages that were looked at, and those of the ranges.
+    /// The number of pages that were visited. `total` is the number of pages of the ranges.
     done: u64,
     total: u64,
     zeros: Option<ZeroPieces>,
-    /// Huge pages that are still to be read.
+    /// The huge pages whose contents are still to be read.
     unread: VecDeque<AddressRange>,
-    /// The end of the last huge page that was found. Its pages may be of several runs.
+    /// The end of the last huge page that was found. Its pages may be in several runs.
     found_to: VirtualAddress,
     zero_bytes: u64,
     unknown_bytes: u64,
 }
 
 impl AddressSpace {
-    /// Why the memory of `ranges` (in order, disjoint) is not on huge pages. The places of huge pages that the ranges
-    /// touch are looked at whole. With `content`, it reads huge pages to find zero-filled subpages in them, without a
-    /// page fault. The space must have all regions ([`AddressSpace::of`]).
+    /// Begins a sweep that finds why the memory of `ranges` is not on huge pages. The ranges are in order and disjoint.
+    /// Each place of a huge page that they touch is swept whole. With `content`, huge pages are read to find
+    /// zero-filled subpages, without a page fault. The space must have all regions ([`AddressSpace::of`]).
     ///
     /// # Errors
-    /// The settings of the kernel, or smaps of the process, cannot be read.
+    /// Fails if the settings of the kernel or the smaps of the process cannot be read.
     pub fn huge(&self, ranges: &[AddressRange], content: bool, budget: &Budget) -> Result<HugeSweep> {
         let (machine, process) = (&self.target().machine, &self.target().process);
         let bytes = self.huge_bytes();
@@ -63,7 +63,7 @@ impl AddressSpace {
             process: process.may_have_huge_pages()?,
             files: machine.kernel_option("CONFIG_READ_ONLY_THP_FOR_FS"),
         };
-        // Without a scan, flags tell at least what is in no large folio.
+        // Without PAGEMAP_SCAN, the flags at least show which pages are in no large folio.
         let is_told = process.categories().contains(Categories::HUGE);
         let flags = if is_told { Evidence::empty() } else { Evidence::FLAGS };
         let need = Evidence::KINDS | Evidence::COUNTS | Evidence::HUGE | Evidence::CONTENT | flags;
@@ -83,7 +83,7 @@ impl AddressSpace {
         })
     }
 
-    /// The places of huge pages that the ranges touch, each within its region.
+    /// Returns the places of huge pages that the ranges touch, each cut to its region.
     fn whole_places(&self, ranges: &[AddressRange]) -> Vec<AddressRange> {
         let bytes = self.huge_bytes();
         let mut all: Vec<AddressRange> = Vec::new();
@@ -103,10 +103,11 @@ impl AddressSpace {
 }
 
 impl HugeSweep {
-    /// The next step: a huge page that has zero-filled subpages, or how far it has come; `None` after the last one.
+    /// Returns the next step: a huge page with zero-filled subpages, or the progress. Returns `None` after the last
+    /// one.
     ///
     /// # Errors
-    /// Those of [`Sweep::next`].
+    /// Fails like [`Sweep::next`].
     pub fn next(&mut self) -> Result<Option<Step<HugeZeros>>> {
         while let Some(range) = self.unread.pop_front() {
             if let Some(zeros) = self.read(range)? {
@@ -135,24 +136,24 @@ impl HugeSweep {
         Ok(Some(Step::Visited { done, total: self.total }))
     }
 
-    /// The report: of everything, once the last step was taken.
+    /// Returns the report, which is complete after the last step.
     pub fn report(&mut self) -> HugeReport {
         self.counter.end_region();
         self.counter.tally.report(&self.counter.rules)
     }
 
-    /// The settings that it goes by.
+    /// Returns the settings that the report is based on.
     pub fn settings(&self) -> &HugeSettings {
         &self.counter.rules.settings
     }
 
-    /// The bytes of zero-filled subpages of huge pages, and of those that could not be read; `None` if no contents were
-    /// asked for.
+    /// Returns the bytes of zero-filled subpages of huge pages, and of subpages that could not be read. Returns `None`
+    /// if no contents were asked for.
     pub fn zeros(&self) -> Option<(u64, u64)> {
         self.zeros.as_ref().map(|_| (self.zero_bytes, self.unknown_bytes))
     }
 
-    /// Regions that changed during the sweep.
+    /// Returns the ranges of regions that changed during the sweep.
     pub fn changed_ranges(&self) -> &[AddressRange] {
         self.pages.changed_ranges()
     }
@@ -168,7 +169,7 @@ impl HugeSweep {
     }
 }
 
-/// Puts the pages of a region together to places of huge pages.
+/// Assigns the pages of a region to places of huge pages.
 struct Counter {
     space: AddressSpace,
     rules: HugeRules,
@@ -177,7 +178,7 @@ struct Counter {
     tally: HugeTally,
 }
 
-/// The region under way.
+/// The region that is being swept.
 struct CurrentRegion {
     index: usize,
     range: AddressRange,
@@ -198,7 +199,7 @@ impl CurrentRegion {
 }
 
 impl Counter {
-    /// Begins a region, unless it is under way.
+    /// Begins a region, unless it is the current one.
     fn begin(&mut self, index: usize, viewed: &ViewedRegion) {
         if self.current.as_ref().is_some_and(|current| current.index == index) {
             return;
@@ -235,7 +236,7 @@ impl Counter {
                 self.end_place();
             }
             let taken = if page.state() == State::Untouched && is_new && at.is_multiple_of(bytes) && whole > 0 {
-                // An empty reservation may be as large as the address space.
+                // An empty reservation, which may be as large as the address space, is counted at once.
                 let stretch = Stretch::of_untouched(page, self.rules.pages);
                 self.count(&stretch, number, whole);
                 whole * self.rules.pages
@@ -253,7 +254,7 @@ impl Counter {
         }
     }
 
-    /// The number of the place under way.
+    /// Returns the number of the current place.
     fn place(&self) -> Option<u64> {
         self.current.as_ref()?.place.as_ref().map(|(number, _)| *number)
     }
@@ -265,7 +266,7 @@ impl Counter {
         }
     }
 
-    /// Counts `times` alike places from `number` on.
+    /// Counts `times` equal places from `number` on.
     fn count(&mut self, stretch: &Stretch, number: u64, times: u64) {
         let Some(current) = &self.current else {
             return;
@@ -283,7 +284,7 @@ impl Counter {
         }
     }
 
-    /// The places of huge pages that a range touches.
+    /// Returns the places of huge pages that a range touches.
     fn places(&self, range: AddressRange) -> Vec<AddressRange> {
         let first = range.start().get() / self.rules.bytes * self.rules.bytes;
         let starts = (first..range.end().get()).step_by(usize::try_from(self.rules.bytes).unwrap_or(1));

@@ -1,4 +1,4 @@
-//! The bytes of each reason.
+//! The sums of bytes for each refusal.
 
 use super::rules::{HugeRegion, HugeRules, OfRegion};
 use super::stretch::Stretch;
@@ -7,65 +7,65 @@ use crate::process::HugeSize;
 use crate::report::{HugeBy, HugeRefusal};
 use std::collections::BTreeMap;
 
-/// Bytes by what they are mapped with.
+/// The bytes of memory by the way in which they are mapped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct HugeCounts {
-    /// Mapped by one PMD each.
+    /// Bytes that are mapped by one PMD for each huge page.
     pub huge: u64,
-    /// In small pages, or mapped by one PMD: only PAGEMAP_SCAN (Linux 6.7) tells.
+    /// Present bytes of which only PAGEMAP_SCAN (Linux 6.7) would show whether PMDs map them.
     pub unclear: u64,
-    /// Of the hugetlb pool.
+    /// Bytes of the hugetlb pool.
     pub pool: u64,
-    /// Of the huge zero page, which needs no memory.
+    /// Bytes that map the huge zero page, which takes no memory.
     pub huge_zeros: u64,
-    /// In small pages.
+    /// Bytes in small pages.
     pub small: u64,
-    /// In swap.
+    /// Bytes in swap.
     pub swapped: u64,
-    /// Accessible, with nothing there.
+    /// Untouched bytes of accessible memory.
     pub untouched: u64,
 }
 
-/// A reason, and the bytes that it concerns.
+/// A reason for the absence of huge pages, and the bytes that it concerns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct HugeReason {
-    /// Who makes no huge page of them.
+    /// Whether a fault or khugepaged makes no huge page of these bytes.
     pub by: HugeBy,
-    /// Why not; `None` if nothing is in the way.
+    /// The refusal; `None` if nothing prevents a huge page at present.
     pub reason: Option<HugeRefusal>,
-    /// Bytes that it concerns. Several reasons may concern the same bytes.
+    /// The bytes that it concerns. Several refusals may concern the same bytes.
     pub bytes: u64,
-    /// Of these, the bytes for which the kernel finds this reason first.
+    /// Those bytes for which the kernel checks this refusal first.
     pub first: u64,
-    /// Of these, the bytes for which there is no other reason.
+    /// Those bytes for which it is the only refusal.
     pub only: u64,
-    /// The index of the region with most of them.
+    /// The index of the region with most of the bytes.
     pub region: usize,
-    /// Of these, those in that region.
+    /// The bytes in that region.
     pub region_bytes: u64,
 }
 
-/// A size of huge pages, and the bytes of the memory whose settings allow it.
+/// A size of huge pages, and the memory whose settings permit it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct HugeSizeUse {
-    /// The size, and its settings.
+    /// The size with its settings.
     pub size: HugeSize,
-    /// Bytes of memory, also of untouched memory.
+    /// The bytes of memory, untouched memory included.
     pub allowed: u64,
 }
 
-/// Why memory is not on huge pages.
+/// The reasons why memory is not on huge pages.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct HugeReport {
-    /// What there is.
+    /// The bytes of all memory of the ranges.
     pub counts: HugeCounts,
-    /// The reasons, in the order of the kernel's checks; that there is none comes last.
+    /// The reasons in the order of the kernel's checks. `None` comes last.
     pub reasons: Vec<HugeReason>,
-    /// The sizes that the kernel has, from small to large.
+    /// The sizes that the kernel has, in ascending order.
     pub sizes: Vec<HugeSizeUse>,
 }
 
@@ -78,7 +78,7 @@ struct Sum {
 
 type HugeKey = (HugeBy, Option<HugeRefusal>);
 
-/// Adds up.
+/// Sums up the places of huge pages.
 #[derive(Default)]
 pub(super) struct HugeTally {
     counts: HugeCounts,
@@ -88,7 +88,7 @@ pub(super) struct HugeTally {
 }
 
 impl HugeTally {
-    /// Adds `times` places of huge pages that are like `stretch`. `page` is the size of a page.
+    /// Adds `times` places of huge pages that are like `stretch`. `page` is the size of a page in bytes.
     pub fn add(
         &mut self,
         rules: &HugeRules,
@@ -145,7 +145,7 @@ impl HugeTally {
         }
     }
 
-    /// Ends the region of this index.
+    /// Ends the region with this index.
     pub fn end_region(&mut self, index: usize) {
         for (key, sum) in std::mem::take(&mut self.of_region) {
             let (all, region, most) = self.all.entry(key).or_default();
@@ -158,7 +158,7 @@ impl HugeTally {
         }
     }
 
-    /// The sums so far.
+    /// Returns the report on the sums so far.
     pub fn report(&self, rules: &HugeRules) -> HugeReport {
         let reason = |(&(by, reason), &(sum, region, region_bytes)): (&HugeKey, &(Sum, usize, u64))| HugeReason {
             by,

@@ -1,4 +1,4 @@
-//! The sweep of an account.
+//! The sweep that makes an account.
 
 use super::super::Result;
 use super::super::address_space::AddressSpace;
@@ -24,49 +24,49 @@ use crate::report::{AccountClass, AccountMark, Fact, Reason};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct AccountStep<'a> {
-    /// So many pages were looked at.
+    /// The number of pages that were visited.
     pub pages: u64,
-    /// Those of them that count, in address order, and where.
+    /// Those of the pages that are counted, in address order, each with its entry.
     pub counted: &'a [(Page, AccountEntry)],
-    /// The account of a region that the pages before completed, or of its part in the ranges, and the region's index
-    /// among [`AddressSpace::viewed_regions`].
+    /// The account of a region whose pages are complete, or of its part in the ranges, with the index of the region in
+    /// [`AddressSpace::viewed_regions`].
     pub region: Option<(usize, &'a Account)>,
 }
 
-/// The account of some ranges, region by region. Dropping it ends what is under way.
+/// A sweep that makes the account of ranges, region by region. Dropping it stops the worker threads.
 #[must_use]
 pub struct Accounting {
     counter: PageCounter,
-    /// What is left to look at first of the memory that may be mapped several times.
+    /// The sweep over the memory that may be mapped several times; `None` once it is done.
     first: Option<Sweep>,
-    /// How often frames are mapped in this process, where that may be more than once.
+    /// How often the process maps each frame that it may map several times.
     times: Option<FrameCounts>,
     pages: Sweep,
     current: Option<(usize, Account)>,
-    /// The region that the last step completed.
+    /// The region that the last step completed, and its account.
     done: Option<(usize, Account)>,
-    /// Pages in the ranges.
+    /// The number of pages of the ranges.
     total: u64,
 }
 
-/// Counts pages.
+/// Counts pages in an account.
 struct PageCounter {
     space: AddressSpace,
     rules: CountingRules,
     budget: Budget,
-    /// The memory that may be mapped several times.
+    /// The ranges that may be mapped several times.
     overlaps: Vec<AddressRange>,
     zeros: Option<ZeroPieces>,
-    /// The pages of the last step.
+    /// The counted pages of the last step.
     counted: Vec<(Page, AccountEntry)>,
-    /// The counted pages whose frames others here may map too.
+    /// The counted pages whose frames may have several mappings in the process.
     repeated: RepeatedPages,
     objects: ObjectCounter,
     rests: RestSearch,
     is_average: bool,
 }
 
-/// Pages whose frames may be mapped several times.
+/// Pages whose frames may have several mappings in the process.
 #[derive(Default)]
 struct RepeatedPages {
     frames: FrameCounts,
@@ -83,15 +83,15 @@ impl RepeatedPages {
 }
 
 impl AddressSpace {
-    /// The account of `ranges` (in order, disjoint): where the memory is that Rss counts. `more` has facts that the
-    /// caller needs of each page. With `content`, it reads huge pages to find zero-filled subpages in them, without a
-    /// page fault. The space must have all regions ([`AddressSpace::of`]).
+    /// Begins the account of `ranges`: the classes of the memory that Rss counts. The ranges are in order and disjoint.
+    /// `more` is evidence of each page that the caller needs. With `content`, huge pages are read to find zero-filled
+    /// subpages, without a page fault. The space must have all regions ([`AddressSpace::of`]).
     pub fn account(&self, ranges: &[AddressRange], more: Evidence, content: bool) -> Accounting {
         self.account_beside(None, ranges, more, content)
     }
 
-    /// The same with the sums of the kernel (smaps_rollup) as they are now. They may show that no page is merged and
-    /// none lazily freed: then the flags of plain memory are not read.
+    /// Begins an account as [`account`](Self::account) does, with the current sums of the kernel (smaps_rollup). If
+    /// these show that no page is merged and none lazily freed, the flags of plain memory are not read.
     pub fn account_beside(
         &self,
         rollup: Option<&Smaps>,
@@ -102,7 +102,7 @@ impl AddressSpace {
         let need = Evidence::KINDS | Evidence::FRAMES | Evidence::FLAGS | Evidence::COUNTS | Evidence::HUGE | more;
         let may_lock = self.target().process.locked_bytes() != Some(0);
         let are_none = |field| rollup.is_some_and(|rollup| rollup.field(field) == Some(0));
-        // `LazyFree` came with Linux 4.12, `KSM` with Linux 6.6.
+        // `LazyFree` is in smaps since Linux 4.12, `KSM` since Linux 6.6.
         let none_freed = are_none("LazyFree");
         let flags_tell_nothing = none_freed && (are_none("KSM") || !self.is_merging()) && !may_lock;
         let is_asked = more.intersects(Evidence::FLAGS | Evidence::ORDER);
@@ -146,7 +146,7 @@ impl AddressSpace {
 }
 
 impl Accounting {
-    /// The same, with what it may take.
+    /// Limits the sweep by a budget.
     pub fn with_budget(self, budget: Budget) -> Self {
         Accounting {
             pages: self.pages.with_budget(budget.clone()),
@@ -156,16 +156,16 @@ impl Accounting {
         }
     }
 
-    /// The next step; `None` after the last one.
+    /// Returns the next step; `None` after the last one.
     ///
     /// # Errors
-    /// Those of [`Sweep::next`].
+    /// Fails like [`Sweep::next`].
     pub fn next(&mut self) -> Result<Option<AccountStep<'_>>> {
         self.counter.counted.clear();
         self.done = None;
         if let (Some(first), Some(times)) = (&mut self.first, &mut self.times) {
             match first.next()? {
-                // They come again among the pages that are counted.
+                // The second sweep counts these pages.
                 Some(chunk) => {
                     for page in chunk.pages().filter(may_be_repeated) {
                         page.frame().into_iter().for_each(|frame| times.add(frame, page.pages));
@@ -210,7 +210,7 @@ impl Accounting {
         }
     }
 
-    /// Settles what the pages of the region that is done did not tell, from what smaps says of it.
+    /// Settles with smaps what the pages of the completed region left unknown.
     fn settle_done(&mut self) -> Result<()> {
         if let Some((index, account)) = &mut self.done
             && needs_settling(account)
@@ -227,8 +227,8 @@ impl Accounting {
         Ok(self.counter.budget.check()?)
     }
 
-    /// Bytes of the different frames of `total`, the sum of all its regions: what the memory is without the frames that
-    /// are mapped several times in this process. Pages that are elsewhere have no frame.
+    /// Returns the bytes of the different frames in `total`, the sum of all regions: frames with several mappings in
+    /// the process count once. Pages that are elsewhere have no frame.
     pub fn distinct(&self, total: &Account) -> Fact<u64> {
         self.counter.space.availability().frames.clone()?;
         let size = self.counter.space.page_size().bytes();
@@ -236,13 +236,14 @@ impl Accounting {
         Ok(total.total().saturating_sub(total.of(AccountClass::Elsewhere)).saturating_sub(again))
     }
 
-    /// The rest of large anonymous folios that the process maps in part: after the last step.
+    /// Returns the unmapped rests of the large anonymous folios that the process maps in part. It is complete after the
+    /// last step.
     pub fn rests(&self) -> Fact<Vec<FolioRest>> {
         self.counter.space.availability().frames.clone()?;
         self.counter.rests.rests(&self.counter.space.target().machine)
     }
 
-    /// The same, with deleted files on disks among the [objects](Self::objects) if `open` is set: they are opened.
+    /// Adds deleted files on disks to the [objects](Self::objects) if `open` is set. These files are opened.
     pub fn opening_deleted_files(mut self, open: bool) -> Self {
         if open {
             self.counter.objects.with_deleted_files();
@@ -250,12 +251,12 @@ impl Accounting {
         self
     }
 
-    /// The objects in memory that the process maps or has a descriptor of, and that have more pages than it has in its
-    /// page tables: once, after the last step of an account of the whole process. Each is a step of the
-    /// [budget](Self::with_budget).
+    /// Returns the objects in memory that the process maps or has a descriptor of, and that have more pages than its
+    /// page tables. It is called once, after the last step of an account of the whole process. Each object costs one
+    /// step of the [budget](Self::with_budget).
     ///
     /// # Errors
-    /// The budget is over.
+    /// Fails if the budget is used up.
     pub fn objects(&mut self) -> Result<MemoryObjects> {
         let PageCounter { objects, space, budget, .. } = &mut self.counter;
         let mut objects = std::mem::take(objects);
@@ -263,7 +264,7 @@ impl Accounting {
         Ok(objects.finish(&space.target().machine))
     }
 
-    /// Why a mark is unknown of some pages.
+    /// Returns why a mark is unknown for some pages.
     pub fn why_unknown(&self, mark: AccountMark) -> Reason {
         let available = self.counter.space.availability();
         let refused = match mark {
@@ -286,34 +287,34 @@ impl Accounting {
         })
     }
 
-    /// The address space whose pages it counts.
+    /// Returns the address space whose pages are counted.
     pub fn space(&self) -> &AddressSpace {
         &self.counter.space
     }
 
-    /// How many pages there are in the ranges.
+    /// Returns the number of pages of the ranges.
     pub(super) fn total_pages(&self) -> u64 {
         self.total
     }
 
-    /// Whether map counts were averages over large folios.
+    /// Returns whether a map count was an average over a large folio.
     pub fn is_average(&self) -> bool {
         self.counter.is_average
     }
 
-    /// Regions that changed during the sweep, once it has ended.
+    /// Returns the ranges of regions that changed during the sweep. It is complete after the last step.
     pub fn changed_ranges(&self) -> &[AddressRange] {
         self.pages.changed_ranges()
     }
 }
 
 impl PageCounter {
-    /// Looks for the rest of folios in a region.
+    /// Searches the frames of a region for folios that are mapped in part.
     fn look_for_rests(&mut self, index: usize) -> Result<()> {
         self.rests.search(index, &self.space.target().machine, &mut self.budget)
     }
 
-    /// Counts neighbouring pages that are the same, with how often frames are mapped in this process.
+    /// Counts equal neighbouring pages. `times` is how often the process maps frames.
     fn add(
         &mut self,
         page: &Page,
@@ -361,7 +362,7 @@ impl PageCounter {
         Ok(())
     }
 
-    /// Counts pages whose frames are mapped so often.
+    /// Counts pages whose frames the process maps `times` times.
     fn count(&mut self, page: &Page, times: MapTimes, viewed: &ViewedRegion, account: &mut Account) -> Result<()> {
         let Some(mut counted) = self.rules.count(page, viewed, times) else {
             return Ok(());
@@ -379,12 +380,13 @@ impl PageCounter {
     }
 }
 
-/// Whether the process may map the frame of a present page several times. Bit 56 excludes it, except in huge mappings.
+/// Returns whether the process may map the frame of a present page several times. Bit 56 excludes it, except in huge
+/// mappings.
 fn may_be_repeated(page: &Page) -> bool {
     page.state() == State::Present && (page.huge != Some(false) || !page.entry.is_exclusive())
 }
 
-/// The parts of a page that lie in these ranges, which are in order, and outside of them.
+/// Splits a page at the ends of `ranges`, which are in order. Returns each part and whether it is in a range.
 fn parts(page: &Page, ranges: &[AddressRange], size: PageSize) -> Vec<(Page, bool)> {
     let Some(whole) = page.range(size) else {
         return vec![(*page, true)];
@@ -399,7 +401,7 @@ fn parts(page: &Page, ranges: &[AddressRange], size: PageSize) -> Vec<(Page, boo
     all.into_iter().map(part).collect()
 }
 
-/// Whether classes or marks are open that smaps may tell.
+/// Returns whether smaps may decide classes or marks that are unknown.
 fn needs_settling(account: &Account) -> bool {
     use AccountClass::{FileUnclear, PrivateUnclear, ShmemUnclear, Unclear};
     account.of_all(&[PrivateUnclear, ShmemUnclear, FileUnclear, Unclear]) > 0

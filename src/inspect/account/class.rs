@@ -1,7 +1,7 @@
-//! Decides where a mapping of a page is counted. Pure: from what a sweep found, without I/O.
+//! The class in which a mapping of a page is counted, decided without I/O from the findings of a sweep.
 //!
-//! The order of precedence is that of the checks in [`Rules::count`]: first what Rss leaves out, then what is no memory
-//! here, then the kernel's own pages, merged pages, private ones, shared memory and files.
+//! The checks of [`CountingRules::count`] are in the order of precedence: what Rss leaves out, pages without memory
+//! here, pages of the kernel, merged pages, private pages, shared memory and files.
 
 use super::super::classify::Backing;
 use super::super::heap::HeapUse;
@@ -11,23 +11,24 @@ use super::sums::{AccountEntry, Amount, Marks, Place};
 use crate::kernel::{Kind, PageFlags, State};
 use crate::report::{AccountClass, BesideRss};
 
-/// What counting needs to know of the kernel.
+/// The facts about the kernel and the process on which the counting depends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CountingRules {
-    /// Whether map counts are of single pages; `None` if unknown.
+    /// Whether map counts are of single pages; `None` if that is unknown.
     pub exact: Option<bool>,
-    /// Whether the tails of a folio show its flags (since Linux 6.10).
+    /// Whether the tails of a folio show its flags, as since Linux 6.10.
     pub tails_show_flags: bool,
-    /// Whether smaps counts failed pages in Rss (`is_pfn_swap_entry` in include/linux/swapops.h, since Linux 6.9).
+    /// Whether smaps counts pages with hardware errors in Rss (`is_pfn_swap_entry` in include/linux/swapops.h, since
+    /// Linux 6.9).
     pub have_counts_failed: bool,
-    /// Whether some region of the process may be locked. The flag of a frame may come from a lock of another process,
-    /// as after a fork: children do not inherit locks.
+    /// Whether a region of the process may be locked. The flag of a frame may be due to another process, such as the
+    /// parent: children do not inherit locks.
     pub may_lock: bool,
-    /// Whether no page is lazily freed, as smaps_rollup shows.
+    /// Whether smaps_rollup shows that no page is lazily freed.
     pub none_freed: bool,
 }
 
-/// Who else maps a page of a file or of shared memory.
+/// The processes that map a page of a file or of shared memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OtherMappers {
     Here,
@@ -35,16 +36,17 @@ enum OtherMappers {
     Unclear,
 }
 
-/// How often this process maps a frame, as far as that is known.
+/// How often the process maps a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum MapTimes {
     Known(u64),
-    /// Frames are hidden or were mapped too often to count: once or more often.
+    /// At least once: frame numbers are hidden, or there are too many mappings to count.
     Unknown,
 }
 
 impl CountingRules {
-    /// Where a page is counted, which its process maps so often; `None` for a page without anything to count.
+    /// Returns the entry in which a page is counted that the process maps `times` times; `None` for a page without
+    /// memory.
     pub fn count(&self, page: &Page, viewed: &ViewedRegion, times: MapTimes) -> Option<AccountEntry> {
         let place = match (page.state(), page.kind) {
             (State::Present, Some(Kind::Zero | Kind::HugeZero)) => Place::Beside(BesideRss::ZeroPages),
@@ -67,7 +69,7 @@ impl CountingRules {
         })
     }
 
-    /// A page that Rss counts.
+    /// Returns the entry of a page that Rss counts.
     fn resident(&self, page: &Page, viewed: &ViewedRegion, times: MapTimes) -> AccountEntry {
         let is_private = page.is_private(self.exact);
         let (sharing, several) = self.sharing(page, is_private, times);
@@ -104,7 +106,7 @@ impl CountingRules {
         AccountEntry { place: Place::Class(class), has, may_have, is_private, zeros: Amount::default() }
     }
 
-    /// Who else maps a page of an object, and whether it is mapped several times here, as far as that is known.
+    /// Returns who maps a page of an object, and whether the process maps it several times; `None` if that is unknown.
     fn sharing(&self, page: &Page, is_private: Option<bool>, times: MapTimes) -> (OtherMappers, Option<bool>) {
         let count = page.map_count.filter(|_| !page.count_is_average);
         match (is_private, times, count) {
@@ -119,7 +121,7 @@ impl CountingRules {
         }
     }
 
-    /// The marks that a page has, and those that it may have.
+    /// Returns the marks that a page has, and those that it may have.
     fn marks(&self, page: &Page, viewed: &ViewedRegion, class: AccountClass, several: Option<bool>) -> (Marks, Marks) {
         use AccountClass::{Anonymous, FileHere, FileOthers, FileUnclear, Forked, PrivateCopies, PrivateUnclear};
         let (mut has, mut may_have) = (Marks::empty(), Marks::empty());
@@ -130,11 +132,11 @@ impl CountingRules {
         };
         let is_file = matches!(class, FileHere | FileOthers | FileUnclear);
         let is_private_kind = matches!(class, Anonymous | PrivateCopies | Forked | PrivateUnclear);
-        // The flags of a folio are with its head.
+        // Before Linux 6.10, only the first page shows the flags of a folio.
         let flags = page.flags.filter(|flags| self.tails_show_flags || !flags.contains(PageFlags::COMPOUND_TAIL));
         let flagged = |flag| flags.map(|flags| flags.contains(flag));
         note(Marks::HUGE, page.huge);
-        // Smaps tells later which regions are locked.
+        // Smaps decides later which regions are locked.
         note(Marks::LOCKED, if self.may_lock { flagged(PageFlags::MLOCKED) } else { Some(false) });
         if is_file {
             note(Marks::DIRTY, flagged(PageFlags::DIRTY));
@@ -157,7 +159,7 @@ impl CountingRules {
     }
 }
 
-/// The sum for frames that are not memory of the process.
+/// Returns the sum for frames that are no memory of the process.
 fn bare_frames(viewed: &ViewedRegion) -> BesideRss {
     match viewed.backing {
         Backing::Kernel => BesideRss::KernelData,
@@ -165,14 +167,14 @@ fn bare_frames(viewed: &ViewedRegion) -> BesideRss {
     }
 }
 
-/// Whether a present page is not memory that the kernel counts: a driver or the kernel has mapped a bare frame.
+/// Returns whether a present page is a raw frame, which a driver or the kernel has mapped and Rss does not count.
 fn is_of_driver(page: &Page, viewed: &ViewedRegion) -> bool {
     match page.kind {
         Some(Kind::DeviceMemory) => true,
-        // The page map shows an ordinary page of the kernel as it shows one of a file.
+        // An ordinary page of the kernel has an entry like that of a file.
         Some(Kind::Vdso) => viewed.backing == Backing::Kernel && !page.entry.is_file_or_shared(),
-        // A private mapping of bare frames looks like anonymous memory. The frame of a page that moved away meanwhile
-        // has other flags, but is no reserved one.
+        // A raw frame in a private mapping looks like anonymous memory. The frame of a page that has moved since has
+        // other flags, but is not reserved.
         Some(Kind::Anonymous | Kind::PrivateCopy) => {
             page.flags.is_some_and(|flags| flags.contains(PageFlags::RESERVED) && !flags.contains(PageFlags::ANON))
         }

@@ -1,17 +1,17 @@
-//! How often each frame was added, in little memory: a bit for each frame and time.
+//! Counts of frames in little memory: one bit for each frame and count.
 
 use crate::kernel::FrameNumber;
 use std::collections::HashMap;
 
-/// Frames of one block: 8 KiB of bits.
+/// The frames of one block: 8 KiB of bits.
 const BLOCK_FRAMES: u64 = 1 << 16;
 const WORD_FRAMES: u64 = u64::BITS as u64;
 const BLOCK_WORDS: usize = (BLOCK_FRAMES / WORD_FRAMES) as usize;
 
-/// Counts are exact up to this number. It bounds the memory that one frame can take which is mapped very often.
+/// The number up to which counts are exact. It limits the memory for a frame with very many mappings.
 const MOST: usize = 64;
 
-/// How often each frame was added, up to [`MOST`] times.
+/// The number of times that each frame was added, up to [`MOST`].
 #[derive(Default)]
 pub struct FrameCounts {
     /// The frames that were added at least once, at least twice, and so on.
@@ -29,7 +29,7 @@ impl Plane {
         block.and_then(|words| words.get(word_in_block(first))).copied().unwrap_or_default()
     }
 
-    /// Adds frames, and returns those of them that were there before.
+    /// Adds frames. Returns those that were already in the set.
     fn add(&mut self, first: u64, bits: u64) -> u64 {
         let block = self.0.entry(first / BLOCK_FRAMES).or_insert_with(|| Box::new([0; BLOCK_WORDS]));
         let Some(word) = block.get_mut(word_in_block(first)) else {
@@ -41,12 +41,13 @@ impl Plane {
     }
 }
 
-/// The index of a word in its block, by its first frame.
+/// Returns the index in its block of the word that begins with the frame `first`.
 fn word_in_block(first: u64) -> usize {
     (first % BLOCK_FRAMES / WORD_FRAMES) as usize
 }
 
-/// The words with the bits of `frames` frames from `first` on: the first frame of each word, and the bits in it.
+/// Returns the words that contain `frames` frames from `first` on: the first frame of each word, and the bits of the
+/// frames.
 fn words(first: u64, frames: u64) -> impl Iterator<Item = (u64, u64)> {
     let end = first.saturating_add(frames);
     let mut next = first;
@@ -63,7 +64,7 @@ fn words(first: u64, frames: u64) -> impl Iterator<Item = (u64, u64)> {
 }
 
 impl FrameCounts {
-    /// Adds `frames` frames from `first` on, once each.
+    /// Counts `frames` frames from `first` on once each.
     pub fn add(&mut self, first: FrameNumber, frames: u64) {
         for (word, bits) in words(first.get(), frames) {
             let mut again = bits;
@@ -83,13 +84,13 @@ impl FrameCounts {
         }
     }
 
-    /// How many different frames were added.
+    /// Returns the number of different frames.
     pub fn distinct(&self) -> u64 {
         self.distinct
     }
 
-    /// The counts of `frames` frames from `first` on: how many in a row, and how often each of them was added. `None`
-    /// stands for [`MOST`] times or more.
+    /// Returns the counts of `frames` frames from `first` on, as runs of frames with the same count. `None` means
+    /// [`MOST`] or more.
     pub fn runs(&self, first: FrameNumber, frames: u64) -> impl Iterator<Item = (u64, Option<u64>)> {
         let (mut next, end) = (first.get(), first.get().saturating_add(frames));
         std::iter::from_fn(move || {
@@ -98,7 +99,7 @@ impl FrameCounts {
             if length == 0 {
                 return None;
             }
-            // Neighbouring words are mostly the same.
+            // Neighbouring words are mostly equal.
             while next + length < end {
                 let (other, more) = self.count(next + length);
                 if other != count {
@@ -111,7 +112,7 @@ impl FrameCounts {
         })
     }
 
-    /// How often a frame was added, and for how many frames of its word from there on that is the same.
+    /// Returns the count of a frame, and for how many frames of its word it is the same from there on.
     fn count(&self, frame: u64) -> (u64, u64) {
         let at = frame % WORD_FRAMES;
         let mut length = WORD_FRAMES - at;

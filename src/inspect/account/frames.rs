@@ -1,4 +1,4 @@
-//! The account of the machine: every frame in one class, by its flags, beside the counters of the kernel.
+//! The account of the machine: each frame in one class by its flags, beside the counters of the kernel.
 //!
 //! ```
 //! use pmdb::inspect::account::frame_account;
@@ -28,7 +28,7 @@ use crate::report::FrameClass;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Puts frames into classes. Dropping it ends what is under way.
+/// A sweep that assigns frames to classes. Dropping it stops the worker threads.
 #[must_use]
 pub struct FrameAccount {
     machine: Arc<Machine>,
@@ -37,21 +37,21 @@ pub struct FrameAccount {
     sums: FrameAccountSums,
 }
 
-/// Puts frames into classes, in their order.
+/// Assigns frames to classes, in the order of the frames.
 pub(super) struct FrameClasses {
     false_flags: PageFlags,
-    /// The class of the last frame that is no tail of a large folio: on older kernels, tails have no flags of their
-    /// own.
+    /// The class of the last frame that is no tail of a large folio: on older kernels, tails show no flags of the
+    /// folio.
     head: FrameClass,
 }
 
 impl FrameClasses {
-    /// Of frames of this machine.
+    /// Returns a value for the frames of a machine.
     pub fn new(machine: &Machine) -> Self {
         FrameClasses { false_flags: machine.false_flags().unwrap_or_default(), head: FrameClass::NoMark }
     }
 
-    /// The class of the next frames, which have these flags.
+    /// Returns the class of the next frames, which have these flags.
     pub fn of(&mut self, flags: PageFlags) -> FrameClass {
         let flags = flags - self.false_flags;
         let is_bare_tail = flags == PageFlags::COMPOUND_TAIL || flags == THP_TAIL;
@@ -60,19 +60,19 @@ impl FrameClasses {
     }
 }
 
-/// The frames in each class.
+/// The number of frames in each class.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct FrameAccountSums {
-    /// The classes that have frames.
+    /// The number of frames of each class that has any.
     pub classes: BTreeMap<FrameClass, u64>,
-    /// Frame numbers that are no system memory: the kernel shows no flags of holes and of memory of devices.
+    /// The number of frame numbers without system memory: the kernel shows no flags of holes and of device memory.
     pub holes: u64,
-    /// What the sweep over the frames counted.
+    /// The sums of the sweep over the frames.
     pub swept: Option<FrameSums>,
 }
 
-/// The account of these frames.
+/// Begins the account of a range of frames.
 pub fn frame_account(machine: &Arc<Machine>, range: FrameRange) -> FrameAccount {
     FrameAccount {
         machine: Arc::clone(machine),
@@ -83,15 +83,15 @@ pub fn frame_account(machine: &Arc<Machine>, range: FrameRange) -> FrameAccount 
 }
 
 impl FrameAccount {
-    /// The same, with what it may take.
+    /// Limits the sweep by a budget.
     pub fn with_budget(self, budget: Budget) -> Self {
         FrameAccount { frames: self.frames.with_budget(budget), ..self }
     }
 
-    /// Goes on. Returns the next frames that are alike, or how many were looked at; `None` after the last one.
+    /// Returns the next equal frames or the progress; `None` after the last step.
     ///
     /// # Errors
-    /// Those of [`FrameSweep::next`].
+    /// Fails like [`FrameSweep::next`].
     pub fn next(&mut self) -> Result<Option<Step<FrameRow>>> {
         Ok(match self.frames.next()? {
             None => None,
@@ -116,16 +116,16 @@ impl FrameAccount {
         *self.sums.classes.entry(class).or_default() += row.frames;
     }
 
-    /// What was counted.
+    /// Returns the sums.
     pub fn finish(self) -> FrameAccountSums {
         FrameAccountSums { swept: Some(self.frames.finish()), ..self.sums }
     }
 }
 
-/// All flags that a tail of a large folio has before Linux 6.10.
+/// The flags that a tail of a transparent huge page has before Linux 6.10.
 const THP_TAIL: PageFlags = PageFlags::COMPOUND_TAIL.union(PageFlags::THP);
 
-/// The class of a frame with these flags: the first that applies.
+/// Returns the class of a frame with these flags: the first that applies.
 fn class(flags: PageFlags) -> FrameClass {
     use PageFlags as F;
     let cached = F::LRU | F::UPTODATE | F::DIRTY | F::WRITEBACK;
@@ -148,8 +148,8 @@ fn class(flags: PageFlags) -> FrameClass {
     found.map_or(FrameClass::NoMark, |(_, class)| class)
 }
 
-/// What the kernel counts of a class, in bytes, and the fields of `/proc/meminfo` for it; `None` where it counts
-/// nothing.
+/// Returns the counter of the kernel for a class: the fields of `/proc/meminfo`, and the bytes. Returns `None` if there
+/// is no counter.
 pub fn counter(class: FrameClass, counters: &MemoryCounters) -> Option<(&'static str, u64)> {
     let known = |name, bytes: Option<u64>| bytes.map(|bytes| (name, bytes));
     match class {
@@ -167,7 +167,7 @@ pub fn counter(class: FrameClass, counters: &MemoryCounters) -> Option<(&'static
     }
 }
 
-/// What only counters know of the frames without a mark: a name and bytes each.
+/// Returns the counters of frames that no flag marks: a name and bytes each.
 pub fn counted_without_mark(counters: &MemoryCounters) -> Vec<(&'static str, u64)> {
     let counted = [
         ("KernelStack", counters.kernel_stacks),

@@ -1,4 +1,4 @@
-//! The account of each group of pages: of a region, a mapping, a symbol, or of pages with one value of a fact.
+//! The account of each group of pages: of a region, a mapping, a symbol, or a value of a fact.
 
 use super::super::Result;
 use super::super::address_space::AddressSpace;
@@ -17,7 +17,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
-/// An account that adds everything up, and each group of pages. Dropping it ends what is under way.
+/// A sweep that makes an account and those of its groups. Dropping it stops the worker threads.
 ///
 /// ```
 /// use pmdb::inspect::Group;
@@ -52,23 +52,23 @@ pub struct GroupedAccounting<'a> {
     done: u64,
 }
 
-/// The sums of an account, and of its groups.
+/// The sums of an account and of its groups.
 pub struct AccountSums {
-    /// Of everything.
+    /// The account of all pages.
     pub all: Account,
     space: AddressSpace,
     by: Option<Key>,
     reader: FactReader,
-    /// Pages that begin in no symbol are in the group of their region.
+    /// The account of each group. Pages that begin in no symbol are in the group of their region.
     groups: BTreeMap<Group, Account>,
     accounting: Accounting,
 }
 
 impl AddressSpace {
-    /// What has to be found out about pages to group them by `key`.
+    /// Returns the evidence of pages that a group by `key` needs.
     ///
     /// # Errors
-    /// It cannot be known here.
+    /// Fails if the key cannot be known here.
     pub fn need_of_group(&self, key: Key) -> Result<Evidence> {
         let Key::Page(field) = key else {
             return Ok(Evidence::empty());
@@ -78,8 +78,8 @@ impl AddressSpace {
 }
 
 impl Accounting {
-    /// The same with the sums of everything, and of each group `by` a key: [`Key::Region`], [`Key::Mapping`],
-    /// [`Key::Symbol`], or a fact of pages, for which the account needs [`AddressSpace::need_of_group`].
+    /// Also sums up all pages, and each group `by` a key: [`Key::Region`], [`Key::Mapping`], [`Key::Symbol`], or a fact
+    /// of pages, for which the account needs [`AddressSpace::need_of_group`].
     pub fn grouped<'a>(self, by: Option<Key>) -> GroupedAccounting<'a> {
         let space = self.space().clone();
         let reader = FactReader::of_pages(&space);
@@ -90,16 +90,16 @@ impl Accounting {
 }
 
 impl<'a> GroupedAccounting<'a> {
-    /// The same with symbols, for [`Key::Symbol`]: `symbol_at` gives the symbol in which the page at an address begins
-    /// a number, and tells of how many pages from there on that is so.
+    /// Sets the source of symbols for [`Key::Symbol`]. `symbol_at` returns the number of the symbol in which the page
+    /// at an address begins, and for how many pages from there on it is the same.
     pub fn with_symbols(self, symbol_at: impl FnMut(VirtualAddress) -> (Option<u32>, u64) + 'a) -> Self {
         GroupedAccounting { symbol_at: Some(Box::new(symbol_at)), ..self }
     }
 
-    /// Goes on. Returns how many pages it has looked at; `None` after the last one.
+    /// Makes the next step. Returns the progress; `None` after the last step.
     ///
     /// # Errors
-    /// Those of [`Accounting::next`].
+    /// Fails like [`Accounting::next`].
     pub fn next(&mut self) -> Result<Option<Step<()>>> {
         let AccountSums { all, space, by, reader, groups, accounting } = &mut self.sums;
         let total = accounting.total_pages();
@@ -136,46 +136,46 @@ impl<'a> GroupedAccounting<'a> {
         Ok(Some(Step::Visited { done: self.done, total }))
     }
 
-    /// The sums so far.
+    /// Returns the sums so far.
     pub fn finish(self) -> AccountSums {
         self.sums
     }
 }
 
 impl AccountSums {
-    /// The rest of large anonymous folios that are mapped in part.
+    /// Returns the unmapped rests of the large anonymous folios that are mapped in part.
     pub fn rests(&self) -> Fact<Vec<FolioRest>> {
         self.accounting.rests()
     }
 
-    /// The bytes of one class that have a mark.
+    /// Returns the bytes of a class that have a mark.
     ///
     /// # Errors
-    /// Why that is unknown of some.
+    /// Returns the reason if it is unknown for some bytes.
     pub fn marked(&self, class: AccountClass, mark: AccountMark) -> Fact<u64> {
         self.all.marked(class, mark).ok_or_else(|| self.accounting.why_unknown(mark))
     }
 
-    /// The bytes of all classes that have a mark.
+    /// Returns the bytes of all classes that have a mark.
     ///
     /// # Errors
-    /// Why that is unknown of some.
+    /// Returns the reason if it is unknown for some bytes.
     pub fn all_marked(&self, mark: AccountMark) -> Fact<u64> {
         self.all.all_marked(mark).ok_or_else(|| self.accounting.why_unknown(mark))
     }
 
-    /// Bytes of the different frames: see [`Accounting::distinct`].
+    /// Returns the bytes of the different frames, as [`Accounting::distinct`] does.
     ///
     /// # Errors
-    /// Frames are hidden.
+    /// Fails if frame numbers are hidden.
     pub fn distinct(&self) -> Fact<u64> {
         self.accounting.distinct(&self.all)
     }
 
-    /// The bytes marked as freed with MADV_FREE that other processes map too.
+    /// Returns the bytes that are freed with MADV_FREE and mapped by other processes too.
     ///
     /// # Errors
-    /// Why that is unknown of some.
+    /// Returns the reason if it is unknown for some bytes.
     pub fn lazily_freed_elsewhere(&self) -> Fact<u64> {
         let elsewhere = self.marked(AccountClass::Forked, AccountMark::LazilyFreed)?;
         match self.marked(AccountClass::PrivateUnclear, AccountMark::LazilyFreed)? {
@@ -184,26 +184,27 @@ impl AccountSums {
         }
     }
 
-    /// Objects in memory that have more pages than the process has in its page tables: see [`Accounting::objects`].
+    /// Returns the objects in memory with more pages than the page tables of the process, as [`Accounting::objects`]
+    /// does.
     ///
     /// # Errors
-    /// The budget is over.
+    /// Fails if the budget is used up.
     pub fn objects(&mut self) -> Result<MemoryObjects> {
         self.accounting.objects()
     }
 
-    /// The account that was added up.
+    /// Returns the sweep of the account.
     pub fn accounting(&self) -> &Accounting {
         &self.accounting
     }
 
-    /// What read the facts of the groups.
+    /// Returns the reader of the facts of groups.
     pub fn reader(&self) -> &FactReader {
         &self.reader
     }
 
-    /// The groups with memory by their names, the largest first; regions by address. Groups of one name are one, except
-    /// regions.
+    /// Returns the groups with memory by their names, the largest first; regions by address. Groups with the same name
+    /// are added, except regions.
     pub fn named<K: Clone + Eq + Hash>(&self, name: impl Fn(Group) -> K) -> Vec<(K, Account)> {
         let is_by_region = self.by == Some(Key::Region);
         let mut rows: Vec<(K, Account)> = Vec::new();

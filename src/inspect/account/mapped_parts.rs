@@ -1,16 +1,16 @@
-//! The parts of an object that page tables have.
+//! The parts of an object that are in page tables.
 
 use crate::kernel::joined;
 use std::ops::Range;
 
-/// Stretches of an object after which those that touch are joined.
+/// The number of parts after which those that touch are joined.
 const JOIN_AFTER: usize = 1 << 12;
 
-/// Parts of an object, from offset to offset.
+/// Parts of an object, as ranges of offsets.
 #[derive(Default)]
 pub(super) struct MappedParts {
     parts: Vec<Range<u64>>,
-    /// How many there may be before they are joined.
+    /// The number of parts after which they are joined next, if it is more than the minimum.
     most: usize,
 }
 
@@ -30,7 +30,7 @@ impl MappedParts {
         self.parts = joined(std::mem::take(&mut self.parts));
     }
 
-    /// How many bytes they are.
+    /// Returns the bytes of all parts.
     pub fn bytes(&mut self) -> u64 {
         self.join();
         self.parts.iter().map(|part| part.end - part.start).sum()

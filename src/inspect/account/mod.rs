@@ -1,15 +1,15 @@
-//! The account of a process: where the memory is that Rss counts, in classes that add up to it.
+//! The account of a process: the memory that Rss counts, in classes that add up to it.
 //!
-//! Every mapping of a page that Rss counts is in one [`AccountClass`](crate::report::AccountClass). The first that
-//! applies counts: elsewhere (the page is moving, on a device, or failed), the kernel's own, merged, private (anonymous
-//! memory and copies of file pages), shared memory, file. Private pages are mapped only here, or shared since a fork;
-//! those of shared memory and of files are mapped only by this process, or by others too. [Marks] say more of the pages
-//! of a class. What Rss leaves out stands [beside](crate::report::BesideRss) the sum.
+//! Each mapping of a page that Rss counts is in one [`AccountClass`](crate::report::AccountClass), the first that
+//! applies: elsewhere (the page is migrating, on a device, or failed), kernel, merged, private (anonymous memory and
+//! copies of file pages), shared memory, file. Private pages have one mapping, or are shared since a fork. Pages of
+//! shared memory and of files are mapped by this process only, or by others too. [Marks] show more about the pages of a
+//! class. Memory that Rss leaves out is [beside](crate::report::BesideRss) the sum.
 //!
 //! [Marks]: crate::report::AccountMark
 //!
-//! Without frame numbers the page map still shows most of it. [`Accounting`] settles the rest from the sums that smaps
-//! has of a region, if only one answer fits them; otherwise it stays in a class of its own.
+//! Without frame numbers, the page map still shows most of it. [`Accounting`] settles the rest with the sums of smaps
+//! for each region, if they fit only one answer. Otherwise it remains in an unclear class.
 //!
 //! ```
 //! use pmdb::inspect::account::{Account, checks};

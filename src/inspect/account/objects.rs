@@ -1,10 +1,10 @@
-//! Memory that no mapping shows: what objects in memory have beside the pages that page tables lead to.
+//! Memory that no mapping shows: the pages of objects in memory that are in no page table.
 //!
 //! An object is a memfd, a file of tmpfs or of a hugetlb pool, shared anonymous memory, a System V segment, secret
-//! memory, a buffer that drivers share, memory of a virtual machine. Its size is what `stat` says is allocated, pages in
-//! swap included. Rss counts a page only where a page table has it: not after write(2), nor where only another process
-//! touched it. Of a deleted file on a disk that a descriptor holds, the size is that of its page cache. A page is known
-//! by its offset in the object. This needs no frame numbers, and a page that several processes map counts once.
+//! memory, a buffer that drivers share, or memory of a virtual machine. Its size is the allocated size of `stat`, which
+//! includes pages in swap. Rss counts a page only if it is in a page table: neither after a write(2), nor if only
+//! another process has touched it. The size of a deleted file on a disk is that of its page cache. A page is identified
+//! by its offset in the object: this needs no frame numbers, and a page that several processes map counts once.
 
 use super::super::address_space::AddressSpace;
 use super::super::classify::Backing;
@@ -23,19 +23,19 @@ use crate::report::{Fact, ObjectKind, Reason};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Holders of an object that are listed.
+/// The most holders of an object that are listed.
 const MOST_HOLDERS: usize = 64;
 
-/// Which object it is. Names do not tell: three memfds may have one.
+/// The identity of an object. A name is none: three memfds may have the same name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
 pub enum ObjectIdentity {
-    /// By the device of its file system, and its inode there.
+    /// The device of the file system, and the inode number.
     File(Device, u64),
-    /// A System V segment, by its IPC namespace and its number there, which its mappings have in place of an inode: a
-    /// memfd may have the same one.
+    /// The IPC namespace and the number of a System V segment. Its mappings have the number as their inode, which a
+    /// memfd may have too.
     Segment(Name, u64),
-    /// A client of a driver, by the driver with its device and the place of the memory, and by its number there.
+    /// The driver of a client with its device and the place of the memory, and the number of the client there.
     Client(Name, u64),
 }
 
@@ -43,39 +43,39 @@ pub enum ObjectIdentity {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct MemoryObject {
-    /// What it is.
+    /// The kind of the object.
     pub kind: ObjectKind,
-    /// Which one.
+    /// The identity of the object.
     pub identity: ObjectIdentity,
-    /// Its path, or the name that the kernel gives it.
+    /// The path, or the name that the kernel gives the object.
     pub name: Name,
-    /// Whether a directory has it still: it stays when its last mapping and descriptor end.
+    /// Whether a directory still contains the object: then it survives its last mapping and descriptor.
     pub has_path: bool,
-    /// Of a System V segment whether it is marked for removal: it ends when its last process detaches. `None` if that
-    /// is unknown: the segment is of another IPC namespace.
+    /// Whether a System V segment is marked for removal, and ends when the last process detaches. `None` if that is
+    /// unknown: the segment is of another IPC namespace.
     pub is_removed: Option<bool>,
-    /// Of memory of a driver the bytes of buffers that other clients have too.
+    /// The bytes of buffers that other clients have too, for memory of a driver.
     pub shared: Option<u64>,
-    /// The process that made it, of a System V segment that no process has attached; `None` if that is in another PID
-    /// namespace.
+    /// The id of the process that made a System V segment that no process has attached; `None` if that is in another
+    /// PID namespace.
     pub creator: Option<u32>,
-    /// Whether that process runs still, and no other one with its number; `None` if that is unknown.
+    /// Whether that process still runs, and not another one with its id; `None` if that is unknown.
     pub creator_runs: Option<bool>,
-    /// Bytes of its pages, in memory or in swap.
+    /// The bytes of the pages, in memory or in swap.
     pub bytes: u64,
-    /// Whether it may have fewer outside of page tables: its size is known, but not what of it was filled, or not what
-    /// of it is mapped.
+    /// Whether there may be fewer bytes outside of page tables: it is unknown which part of the size was filled, or
+    /// which part is mapped.
     pub is_at_most: bool,
-    /// Of these, bytes that are in a page table of the counted processes.
+    /// The bytes that are in a page table of the counted processes.
     pub mapped: u64,
-    /// Who holds it, mappings first in each process; of many only the first.
+    /// The holders, mappings first in each process. Only the first of many are kept.
     pub holders: Vec<ObjectHolder>,
-    /// Number of its holders among the counted processes.
+    /// The number of holders among the counted processes.
     pub held: u64,
 }
 
 impl ObjectIdentity {
-    /// The device, if it is a file, and its inode, or the number of the segment or of the client.
+    /// Returns the device and inode number of a file, or the number of a segment or of a client.
     pub fn numbers(&self) -> (Option<Device>, u64) {
         match *self {
             ObjectIdentity::File(device, inode) => (Some(device), inode),
@@ -85,7 +85,7 @@ impl ObjectIdentity {
 }
 
 impl MemoryObject {
-    /// An object that nobody holds or maps so far.
+    /// Returns an object without holders and mappings.
     fn new(kind: ObjectKind, identity: ObjectIdentity, name: Name, bytes: u64) -> Self {
         MemoryObject {
             kind,
@@ -104,51 +104,51 @@ impl MemoryObject {
         }
     }
 
-    /// The same with its first holder.
+    /// Sets the first holder.
     fn held_by(self, holder: ObjectHolder) -> Self {
         MemoryObject { holders: vec![holder], held: 1, ..self }
     }
 
-    /// Bytes that no counted process has in its page tables.
+    /// Returns the bytes that are in no page table of the counted processes.
     pub fn unmapped(&self) -> u64 {
         self.bytes.saturating_sub(self.mapped)
     }
 
-    /// Whether it is a System V segment, which only `ipcrm` removes.
+    /// Returns whether the object is a System V segment, which only `ipcrm` removes.
     pub fn is_segment(&self) -> bool {
         matches!(self.identity, ObjectIdentity::Segment(..))
     }
 }
 
-/// Objects of which page tables do not have all.
+/// The objects that have pages in no page table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct MemoryObjects {
-    /// The objects with the most bytes elsewhere first.
+    /// The objects, those with the most bytes in no page table first.
     pub all: Vec<MemoryObject>,
-    /// Why there may be more.
+    /// Why there may be more objects, if so.
     pub unknown: Option<Reason>,
-    /// Deleted files on disks that may have pages in the page cache; `None` if none was opened.
+    /// The deleted files on disks that may have pages in the page cache; `None` if none was opened.
     pub unknown_files: Option<UnknownFiles>,
 }
 
-/// What a sum is, if it is not exact.
+/// The direction in which a sum is inexact.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Bound {
-    /// There may be more.
+    /// The value may be more.
     AtLeast,
-    /// There may be less.
+    /// The value may be less.
     AtMost,
-    /// Either.
+    /// The value may be more or less.
     About,
 }
 
 impl MemoryObjects {
-    /// Bytes that no counted process has in its page tables.
+    /// Returns the bytes of all objects that are in no page table of the counted processes.
     ///
     /// # Errors
-    /// There may be objects, and none was found.
+    /// Returns the reason if there may be objects and none was found.
     pub fn unmapped(&self) -> Fact<u64> {
         match &self.unknown {
             Some(reason) if self.in_memory().next().is_none() => Err(reason.clone()),
@@ -156,19 +156,20 @@ impl MemoryObjects {
         }
     }
 
-    /// All but deleted files on disks, which reclaim frees, and memory of drivers, which may be on a device.
+    /// Returns the objects without deleted files on disks, which reclaim frees, and without memory of drivers, which
+    /// may be on a device.
     fn in_memory(&self) -> impl Iterator<Item = &MemoryObject> {
         let is_other = |kind| matches!(kind, ObjectKind::DeletedFile | ObjectKind::Graphics);
         self.all.iter().filter(move |object| !is_other(object.kind))
     }
 
-    /// Bytes in the page cache of deleted files; `None` if they were not opened.
+    /// Returns the bytes of deleted files in the page cache; `None` if they were not opened.
     pub fn of_deleted_files(&self) -> Option<u64> {
         let files = self.all.iter().filter(|object| object.kind == ObjectKind::DeletedFile);
         self.unknown_files.is_some().then(|| files.map(MemoryObject::unmapped).sum())
     }
 
-    /// What that sum is; `None` if it is exact.
+    /// Returns in which direction the sum of [`unmapped`](Self::unmapped) is inexact; `None` if it is exact.
     pub fn bound(&self) -> Option<Bound> {
         match (self.unknown.is_some(), self.in_memory().any(|object| object.is_at_most)) {
             (false, false) => None,
@@ -179,34 +180,34 @@ impl MemoryObjects {
     }
 }
 
-/// What holds an object.
+/// A holder of an object.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[non_exhaustive]
 pub struct ObjectHolder {
-    /// The process.
+    /// The id of the process.
     pub process: u32,
-    /// The thread in whose own table the descriptor is, if that is not the table of the process.
+    /// The thread whose table has the descriptor, if that is not the table of the process.
     pub thread: Option<u32>,
     /// The file descriptor; `None` for a mapping.
     pub descriptor: Option<u32>,
 }
 
-/// The objects of some processes, and the parts of them that page tables have.
+/// Counts the objects of some processes, and the parts of them in page tables.
 #[derive(Default)]
 pub(super) struct ObjectCounter {
     mapped: BTreeMap<ObjectIdentity, MappedParts>,
     objects: BTreeMap<ObjectIdentity, MemoryObject>,
-    /// The least bytes of rings: those that have so many in page tables are mapped as a whole.
+    /// The least bytes of rings. A ring with so many bytes in page tables is mapped as a whole.
     least_of_rings: BTreeMap<ObjectIdentity, u64>,
-    /// The processes.
+    /// The ids of the processes.
     processes: BTreeSet<u32>,
-    /// The IPC namespace of the process whose pages are added, once it was asked for.
+    /// The IPC namespace of the process whose pages are added, if it has segments.
     namespace: Option<Name>,
-    /// Why there may be more objects.
+    /// Why there may be more objects, if so.
     unknown: Option<Reason>,
-    /// Whether pages of a process were not read to their end.
+    /// Whether the pages of a process were not read to the end.
     is_partly_read: bool,
-    /// Deleted files on disks, if they are opened: those whose cached pages are unknown.
+    /// The deleted files on disks whose cached pages are unknown; `None` if such files are not opened.
     deleted: Option<UnknownFiles>,
 }
 
@@ -214,25 +215,25 @@ pub(super) struct ObjectCounter {
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct UnknownFiles {
-    /// Number of these files.
+    /// The number of these files.
     pub files: u64,
-    /// Why, for the first of them.
+    /// The reason for the first of them.
     pub reason: Option<Reason>,
 }
 
 impl ObjectCounter {
-    /// Looks for deleted files on disks too, and opens them.
+    /// Also looks for deleted files on disks, and opens them.
     pub fn with_deleted_files(&mut self) {
         self.deleted = Some(UnknownFiles::default());
     }
 
-    /// Adds a page of a region whose [parts are counted](has_counted_parts), if a page table has it. A private copy is
-    /// not of the object.
+    /// Adds a page of a region whose [parts are counted](has_counted_parts), if it is in a page table. A private copy
+    /// is no page of the object.
     pub fn add_page(&mut self, region: &Region, page: &Page, size: PageSize) {
         let is_ring = is_of_ring(region);
         match page.state() {
             State::Present if page.entry.is_file_or_shared() => {}
-            // Before Linux 6.10 the page map shows nothing of rings: the kernel maps all of them at once.
+            // Before Linux 6.10 the page map shows no entries of rings, which the kernel maps as a whole.
             State::PfnMapped if is_ring => {}
             _ => return,
         }
@@ -243,12 +244,12 @@ impl ObjectCounter {
         self.mapped.entry(self.identity(region)).or_default().add(part);
     }
 
-    /// The file or object that a region of the process maps.
+    /// Returns the identity of the file or object that a region of the process maps.
     pub fn mapped_by(&self, region: &Region) -> Option<ObjectIdentity> {
         (region.inode != 0 || region.is_segment()).then(|| self.identity(region))
     }
 
-    /// The same of a region that is known to map one.
+    /// Returns the identity of a region that is known to map a file or object.
     fn identity(&self, region: &Region) -> ObjectIdentity {
         match &self.namespace {
             Some(namespace) if region.is_segment() => ObjectIdentity::Segment(namespace.clone(), region.inode),
@@ -256,7 +257,7 @@ impl ObjectCounter {
         }
     }
 
-    /// Turns to a process: its pages may follow.
+    /// Begins a process, whose pages may follow.
     pub fn enter(&mut self, space: &AddressSpace) {
         self.namespace = None;
         if space.viewed_regions().iter().any(|viewed| viewed.region.is_segment()) {
@@ -267,12 +268,13 @@ impl ObjectCounter {
         }
     }
 
-    /// There may be more objects, for this reason. The first one counts.
+    /// Records the reason why there may be more objects, unless there already is one.
     fn may_lack(&mut self, reason: impl Into<Reason>) {
         self.unknown.get_or_insert_with(|| reason.into());
     }
 
-    /// Adds the objects that a process that was [entered](Self::enter) maps or has a descriptor of. Each is a step.
+    /// Adds the objects that a process maps or has a descriptor of, once it was [entered](Self::enter). Each costs one
+    /// step.
     pub fn add_process(&mut self, space: &AddressSpace, budget: &mut Budget) -> std::result::Result<(), OutOfBudget> {
         let (process, modules) = (&space.target().process, &space.target().modules);
         self.add_descriptors(process, budget)?;
@@ -299,7 +301,7 @@ impl ObjectCounter {
         Ok(())
     }
 
-    /// Adds the objects that a process has a descriptor of. Each is a step.
+    /// Adds the objects that a process has a descriptor of. Each costs one step.
     pub fn add_descriptors(&mut self, process: &Process, budget: &mut Budget) -> std::result::Result<(), OutOfBudget> {
         let pid = process.identity().pid;
         self.processes.insert(pid);
@@ -384,7 +386,7 @@ impl ObjectCounter {
                 }
             };
             let object = MemoryObject::new(ObjectKind::DeletedFile, identity.clone(), one.name.clone(), cached);
-            // Its mappings may have other numbers than the file.
+            // The device and inode of mappings may differ from those of the file.
             let is_at_most = OTHER_NUMBERS.contains(&one.file.filesystem);
             self.objects.insert(identity, MemoryObject { is_at_most, ..object.held_by(holder) });
         }
@@ -392,13 +394,13 @@ impl ObjectCounter {
         Ok(())
     }
 
-    /// Adds who holds an object. False if it is not known yet.
+    /// Adds a holder of an object. Returns false if the object is new.
     fn add_holder(&mut self, identity: &ObjectIdentity, holder: ObjectHolder) -> bool {
         let Some(object) = self.objects.get_mut(identity) else {
             return false;
         };
         object.held += 1;
-        // Mappings are few, and say more than one descriptor of many. Each process is kept once.
+        // Of many, only mappings, which say more, and the first holder of each process are kept.
         let is_first = object.holders.last().is_none_or(|last| last.process != holder.process);
         if is_first || holder.descriptor.is_none() || object.holders.len() < MOST_HOLDERS {
             object.holders.push(holder);
@@ -406,7 +408,7 @@ impl ObjectCounter {
         true
     }
 
-    /// Adds a new object with its name, and whether the kernel marks that as deleted.
+    /// Adds a new object. `name` and `deleted` are the path and whether the kernel marks it as deleted.
     fn add(
         &mut self,
         identity: ObjectIdentity,
@@ -427,14 +429,14 @@ impl ObjectCounter {
         self.objects.insert(identity, object);
     }
 
-    /// Notes that the pages of a process were not read to their end.
+    /// Records that the pages of a process were not read to the end.
     pub fn end_early(&mut self) {
         self.is_partly_read = true;
     }
 
-    /// Adds whether segments are marked for removal, and those that these processes made and nobody has attached.
+    /// Marks the segments that are to be removed. Adds those that the processes have made and no process has attached.
     fn add_segments(&mut self, machine: &Machine) {
-        // Without shared memory of System V the kernel has no list.
+        // A kernel without System V shared memory has no list.
         let Ok((namespace, segments)) = machine.segments() else {
             return;
         };
@@ -451,14 +453,14 @@ impl ObjectCounter {
         }
     }
 
-    /// The objects of which page tables do not have all.
+    /// Returns the objects that have pages in no page table.
     pub fn finish(mut self, machine: &Machine) -> MemoryObjects {
         self.add_segments(machine);
         let mut objects: Vec<MemoryObject> = std::mem::take(&mut self.objects).into_values().collect();
         for object in &mut objects {
             object.mapped = self.mapped.get_mut(&object.identity).map_or(0, MappedParts::bytes);
             object.holders.sort_unstable();
-            // The page map shows nothing of a buffer that its driver maps frame by frame (VM_PFNMAP).
+            // The page map shows no entries for a buffer that its driver maps frame by frame (VM_PFNMAP).
             let is_mapped = object.holders.iter().any(|holder| holder.descriptor.is_none());
             object.is_at_most |= self.is_partly_read || object.kind == ObjectKind::DmaBuffer && is_mapped;
         }
@@ -471,10 +473,10 @@ impl ObjectCounter {
     }
 }
 
-/// The System V segments with memory that no process has attached, the largest first.
+/// Returns the System V segments with memory that no process has attached, the largest first.
 ///
 /// # Errors
-/// The kernel does not list them.
+/// Fails if the kernel does not list them.
 pub fn unattached_segments(machine: &Machine) -> Result<Vec<MemoryObject>> {
     let (namespace, segments) = machine.segments()?;
     let lone = segments.iter().filter(|segment| segment.attached == 0 && segment.bytes > 0);
@@ -494,39 +496,39 @@ fn unattached(segment: &Segment, identity: ObjectIdentity, machine: &Machine) ->
     }
 }
 
-/// Whether a region maps an object whose memory does not end with the mapping.
+/// Returns whether a region maps an object whose memory does not end with the mapping.
 pub(super) fn is_of_object(viewed: &ViewedRegion) -> bool {
     let region = &viewed.region;
     let name = region.name.as_bytes();
     match viewed.backing {
         Backing::Shmem | Backing::Hugetlb | Backing::Secret => true,
         Backing::Driver => name.starts_with(b"/dmabuf:") || name == GUEST_MEMORY,
-        // The first segment of a namespace has number 0, where other mappings have no file.
+        // The first segment of a namespace has the number 0, like the inode of mappings without a file.
         _ => region.is_segment(),
     }
 }
 
-/// Whether the pages that page tables have of a region are subtracted from those of its object or deleted file.
+/// Returns whether the pages of a region in page tables are subtracted from those of its object or deleted file.
 pub(super) fn has_counted_parts(viewed: &ViewedRegion) -> bool {
     is_of_object(viewed) || is_of_ring(&viewed.region) || viewed.region.is_deleted_file()
 }
 
-/// Whether a region maps a ring (io_uring).
+/// Returns whether a region maps a ring of io_uring.
 fn is_of_ring(region: &Region) -> bool {
     region.name.as_bytes() == RING
 }
 
-/// The name of memory of a virtual machine.
+/// The name of guest memory of a virtual machine.
 const GUEST_MEMORY: &[u8] = b"anon_inode:[kvm-gmem]";
 
-/// What a file is, if it is in memory, by its file system; names tell only what the kernel has named.
+/// Returns the kind of a file in memory, by its file system. Names count only if the kernel gives them.
 fn kind(name: &Name, deleted: bool, file: &MappedFile) -> Option<ObjectKind> {
     let name = name.as_bytes();
     Some(match file.filesystem {
         TMPFS if file.links > 0 => ObjectKind::Tmpfs,
         TMPFS if name.starts_with(b"/memfd:") => ObjectKind::Memfd,
         TMPFS if deleted && name.starts_with(maps::SEGMENT) => ObjectKind::SystemV,
-        // With a name of its own (PR_SET_VMA_ANON_NAME) it has no path: [anon_shmem:NAME].
+        // Named shared memory (PR_SET_VMA_ANON_NAME) has no path: [anon_shmem:NAME].
         TMPFS if name == b"/dev/zero" || !name.starts_with(b"/") => ObjectKind::SharedAnonymous,
         TMPFS => ObjectKind::Tmpfs,
         HUGETLBFS => ObjectKind::Hugetlb,

@@ -1,5 +1,5 @@
-//! Which memory of a process may be mapped at several of its addresses: the parts of files and of shared memory that
-//! several regions map.
+//! The memory that a process may map at several addresses: the parts of files and of shared memory that several regions
+//! map.
 
 use super::super::classify::Backing;
 use super::super::region::ViewedRegion;
@@ -8,18 +8,18 @@ use crate::kernel::{AddressRange, VirtualAddress};
 /// A part of an object that a region maps.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Part {
-    /// Device and inode.
+    /// The device and inode number.
     object: (u32, u32, u64),
-    /// From the first byte of the object to the last.
+    /// The range of offsets in the object, from `first` to `end`.
     first: u64,
     end: u64,
-    /// Where the first byte is mapped.
+    /// The address at which the first byte is mapped.
     at: VirtualAddress,
 }
 
-/// The addresses, in order, whose page of a file or of shared memory another region, or another part of the same one,
-/// maps too. Only frames mapped there can be mapped several times in the process, except merged pages. An object is
-/// compared by device and inode; if two objects have the same, more addresses are given than necessary.
+/// Returns the addresses of pages of files or of shared memory that another region also maps, in order. Only their
+/// frames, and merged pages, can have several mappings in the process. Objects are compared by device and inode number;
+/// if two have the same, it returns too many addresses.
 pub(super) fn overlaps(regions: &[ViewedRegion]) -> Vec<AddressRange> {
     let objects = regions.iter().filter(|viewed| matches!(viewed.backing, Backing::File | Backing::Shmem));
     let mut parts: Vec<Part> = objects
@@ -35,8 +35,8 @@ pub(super) fn overlaps(regions: &[ViewedRegion]) -> Vec<AddressRange> {
         .collect();
     parts.sort_unstable();
     let mut twice_mapped = Vec::new();
-    // The part that reaches furthest among those before. What another one before has in common with a later part is
-    // given already: it has that in common with the widest one, too.
+    // The part before this one that ends last. An overlap of this part with any other earlier part is also one with
+    // this.
     let mut widest: Option<Part> = None;
     for &part in &parts {
         if let Some(before) = widest.filter(|before| before.object == part.object && part.first < before.end) {
@@ -51,7 +51,7 @@ pub(super) fn overlaps(regions: &[ViewedRegion]) -> Vec<AddressRange> {
 }
 
 impl Part {
-    /// Where this part of the object is mapped.
+    /// Returns the addresses of the bytes from `first` to `end` of the object.
     fn addresses(&self, first: u64, end: u64) -> Option<AddressRange> {
         let at = |offset: u64| self.at.checked_add(offset.checked_sub(self.first)?);
         AddressRange::new(at(first)?, at(end)?)

@@ -1,25 +1,25 @@
-//! Compares an account with what the kernel says of the same memory.
+//! The comparison of an account with the sums of the kernel for the same memory.
 
 use super::settle::PRIVATE;
 use super::sums::Account;
 use crate::kernel::smaps::Smaps;
 use crate::report::{AccountClass, AccountMark, BesideRss};
 
-/// An amount as it was counted from pages, and as the kernel gives it.
+/// An amount as counted from pages, and as the kernel shows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Check {
-    /// The field or fields of smaps.
+    /// The name of the amount, a field of smaps or the sum of several.
     pub field: &'static str,
-    /// Bytes counted.
+    /// The bytes as counted from pages.
     pub counted: u64,
-    /// Bytes of the kernel.
+    /// The bytes as smaps_rollup shows them.
     pub kernel: u64,
 }
 
-/// Compares the account of a whole process with its `smaps_rollup`: everything that both have. Amounts of which a part
-/// is unknown are left out. If merged zero pages (`use_zero_pages`) may count as `KSM`, that is left out too,
-/// unless it is 0 or the process has no zero pages.
+/// Compares the account of a whole process with its `smaps_rollup`: all amounts that both have. Amounts with an unknown
+/// part are left out. `KSM` is left out if it may include merged zero pages (`use_zero_pages`), unless it is 0 or the
+/// process maps no zero pages.
 pub fn checks(account: &Account, rollup: &Smaps, zeros_count_as_merged: bool) -> Vec<Check> {
     use AccountClass::{Merged, PrivateUnclear, Unclear};
     let kernel = |fields: &[&str]| fields.iter().map(|field| rollup.field(field)).sum::<Option<u64>>();

@@ -1,9 +1,9 @@
-//! The rest of large anonymous folios of which only a part is mapped. When a process gives back half of a huge page, its
-//! Rss falls, and the memory stays in use: until the other half goes too, or the kernel splits the folio because memory
-//! is short (`deferred_split_scan` in mm/huge_memory.c).
+//! The unmapped rests of large anonymous folios that are mapped in part. When a process frees half of a huge page, its
+//! Rss falls, but the memory stays in use until the other half is freed too, or until the kernel splits the folio when
+//! memory is short (`deferred_split_scan` in mm/huge_memory.c).
 //!
-//! Beside some mapped frame of such a folio is one of the same folio that is not mapped. So flags are read only where
-//! runs of mapped frames begin and end.
+//! In such a folio, a mapped frame is next to an unmapped one. Therefore flags are read only at the ends of runs of
+//! mapped frames.
 
 use super::super::Result;
 use super::super::folio::Folio;
@@ -14,33 +14,33 @@ use crate::process::Machine;
 use crate::report::{Fact, Reason};
 use std::collections::BTreeMap;
 
-/// Runs of frames after which they are looked at.
+/// The runs of frames after which they are searched.
 const TOGETHER: usize = 1 << 16;
 
-/// Large anonymous folios that are mapped in part, and first found at one place.
+/// The large anonymous folios of one region or member that are mapped in part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct FolioRest {
     /// The index of the region of one process, or of the member of a family.
     pub owner: usize,
-    /// How many folios.
+    /// The number of folios.
     pub folios: u64,
-    /// All their bytes.
+    /// The bytes of the folios.
     pub of: u64,
-    /// Of these, bytes that nobody maps.
+    /// The bytes of the folios that no process maps.
     pub bytes: u64,
 }
 
-/// Finds them among the frames of anonymous memory that are mapped.
+/// A search for such folios among the mapped frames of anonymous memory.
 #[derive(Default)]
 pub(super) struct RestSearch {
-    /// The frames that were added since the last search.
+    /// The frames that were added since the last search, as ranges.
     runs: Vec<(u64, u64)>,
-    /// The folios found, by their first frames.
+    /// The folios that were found, by their first frames.
     found: BTreeMap<u64, FoundRest>,
-    /// Why they are unknown.
+    /// Why the folios are unknown, if so.
     unknown: Option<Reason>,
-    /// The kernel counts none on this machine.
+    /// Whether the kernel counts no such folio on the machine.
     has_none: bool,
 }
 
@@ -51,9 +51,9 @@ struct FoundRest {
 }
 
 impl RestSearch {
-    /// Of processes of a machine.
+    /// Returns a search for processes of a machine.
     pub fn of(machine: &Machine) -> Self {
-        // Without this, memory in scattered frames costs a read for each.
+        // The counter saves one read for each frame if memory is scattered.
         let has_none = machine.partly_mapped_folios() == Some(0);
         let unknown = if has_none { None } else { why_unknown(machine).err() };
         RestSearch { unknown, has_none, ..RestSearch::default() }
@@ -71,16 +71,17 @@ impl RestSearch {
         }
     }
 
-    /// Whether it is time to search.
+    /// Returns whether the added runs are to be searched.
     pub fn is_full(&self) -> bool {
         self.runs.len() >= TOGETHER
     }
 
-    /// Looks at the folios of the frames that were added, which are of this region or member.
+    /// Searches the frames that were added for folios that are mapped in part. They are of the region or member
+    /// `owner`.
     pub fn search(&mut self, owner: usize, machine: &Machine, budget: &mut Budget) -> Result<()> {
         let runs = std::mem::take(&mut self.runs);
         let runs = joined(runs.into_iter().map(|(first, end)| first..end).collect());
-        // Where a run begins, its first frame tells; where it ends, also the frame after it.
+        // At the start of a run, its first frame decides; at its end, the frame after it too.
         let mut edges = Vec::with_capacity(2 * runs.len());
         for run in &runs {
             edges.push((run.start, run.start, run.start + 1));
@@ -113,7 +114,7 @@ impl RestSearch {
         Ok(())
     }
 
-    /// Adds a folio, if some of it is mapped nowhere.
+    /// Adds a folio if a part of it has no mappings.
     fn look_at(&mut self, folio: Folio, owner: usize, machine: &Machine) -> Result<()> {
         let head = folio.head.get();
         let is_anonymous = Folio::flags_of(machine, folio.head)?.is_some_and(|flags| {
@@ -125,14 +126,14 @@ impl RestSearch {
         let mut counts = Vec::new();
         read_words(machine, WordFile::FrameCounts, (head, head + folio.frames()), &mut counts)?;
         let unmapped = counts.iter().filter(|&&count| count == 0).count() as u64;
-        // All of it is unmapped if it was freed meanwhile.
+        // If all of it is unmapped, it was freed since.
         if unmapped > 0 && unmapped < folio.frames() {
             self.found.insert(head, FoundRest { owner, frames: folio.frames(), unmapped });
         }
         Ok(())
     }
 
-    /// What was found, the largest first.
+    /// Returns the folios of each region or member, the largest rest first.
     pub fn rests(&self, machine: &Machine) -> Fact<Vec<FolioRest>> {
         if let Some(reason) = &self.unknown {
             return Err(reason.clone());
@@ -152,7 +153,7 @@ impl RestSearch {
     }
 }
 
-/// Whether the words of frames show which pages of a folio are mapped.
+/// Checks that the words of frames show which pages of a folio are mapped.
 fn why_unknown(machine: &Machine) -> Fact<()> {
     if machine.is_captured() {
         return Err(Reason::NotApplicable("a capture does not have the words of unmapped frames"));

@@ -1,7 +1,7 @@
-//! Settles the parts of a region's account that its pages did not tell, from the sums that smaps has of the region.
+//! The settlement of what the pages of a region left unknown in its account, with the sums of smaps for the region.
 //!
-//! Only what follows from the sums is settled, and only if they are of the same pages: smaps and the page map are read
-//! one after the other. What several answers fit stays open.
+//! Only what follows from the sums is settled. They must be of the same pages: smaps and the page map are read one
+//! after the other. If several answers fit, nothing is settled.
 
 use super::super::classify::Backing;
 use super::super::region::ViewedRegion;
@@ -18,7 +18,7 @@ use AccountClass::{
 pub(super) const PRIVATE: [AccountClass; 8] =
     [Anonymous, HeapInUse, HeapFree, HeapUnclear, PrivateCopies, Forked, Merged, PrivateUnclear];
 
-/// Settles `account`, which is of a whole region.
+/// Settles the account of a whole region.
 pub(super) fn settle(account: &mut Account, smaps: &Smaps, viewed: &ViewedRegion, zeros_count_as_merged: bool) {
     let Some(rss) = smaps.field("Rss") else {
         return;
@@ -43,7 +43,7 @@ pub(super) fn settle(account: &mut Account, smaps: &Smaps, viewed: &ViewedRegion
     settle_marks(account, smaps, viewed);
 }
 
-/// Distinguishes private pages from those of the object.
+/// Separates private pages from pages of the object.
 fn settle_kind(account: &mut Account, smaps: &Smaps, backing: Backing) {
     let unclear = account.of(Unclear);
     let missing = smaps.field("Anonymous").and_then(|bytes| bytes.checked_sub(account.of_all(&PRIVATE)));
@@ -60,8 +60,8 @@ fn settle_kind(account: &mut Account, smaps: &Smaps, backing: Backing) {
     }
 }
 
-/// Takes merged pages out of private ones. Zero-filled pages that were merged (`use_zero_pages`) are in `KSM`, and not
-/// in Rss: without zero pages, `KSM` counts only merged pages.
+/// Separates merged pages from private ones. Zero-filled pages that were merged (`use_zero_pages`) are in `KSM` and not
+/// in Rss: if there are no zero pages, `KSM` counts only merged pages.
 fn settle_merged(account: &mut Account, smaps: &Smaps, zeros_count_as_merged: bool) {
     let is_exact = !zeros_count_as_merged || account.beside(BesideRss::ZeroPages) == 0;
     let missing = smaps.field("KSM").and_then(|bytes| bytes.checked_sub(account.of(Merged)));
@@ -70,12 +70,12 @@ fn settle_merged(account: &mut Account, smaps: &Smaps, zeros_count_as_merged: bo
     }
 }
 
-/// Distinguishes what is mapped once from what is mapped more often.
+/// Separates pages with one mapping from pages with several.
 fn settle_sharing(account: &mut Account, smaps: &Smaps, viewed: &ViewedRegion) {
     let private = smaps.uss();
     let shared: u64 = ["Shared_Clean", "Shared_Dirty"].iter().filter_map(|field| smaps.field(field)).sum();
     let open = account.of_all(&[PrivateUnclear, ShmemUnclear, FileUnclear]);
-    // What is left of `KSM` may be merged zero pages, or merged pages among the open ones.
+    // The remaining bytes of `KSM` may be merged zero pages, or merged pages of the unknown classes.
     let is_merged_possible = match smaps.field("KSM") {
         Some(bytes) => bytes > account.of(Merged),
         None => smaps.has_flag("mg"),
@@ -99,7 +99,8 @@ fn settle_sharing(account: &mut Account, smaps: &Smaps, viewed: &ViewedRegion) {
     if missing_private + missing_shared != open {
         return;
     }
-    // The sums are of all open classes together: they tell of each if only one of them is there, or if all are alike.
+    // The sums are of all unknown classes together. They decide each class if there is only one, or if all pages are
+    // alike.
     let single = [PrivateUnclear, ShmemUnclear, FileUnclear].iter().any(|&class| account.of(class) == open);
     if !single && missing_private > 0 && missing_shared > 0 {
         return;
@@ -111,7 +112,7 @@ fn settle_sharing(account: &mut Account, smaps: &Smaps, viewed: &ViewedRegion) {
         missing -= bytes;
         account.shift(from, to, bytes);
         if bytes > 0 {
-            // What is mapped once is neither copied nor mapped several times.
+            // A page with one mapping is neither copied by a write nor mapped several times.
             for mark in [AccountMark::ToCopy, AccountMark::Several] {
                 let known = account.amount(to, mark).known;
                 account.set_amount(to, mark, Amount { known, unknown: 0 });
@@ -129,7 +130,7 @@ fn settle_sharing(account: &mut Account, smaps: &Smaps, viewed: &ViewedRegion) {
     account.private = Amount { known: private, unknown: 0 };
 }
 
-/// What is left of private pages is shared since a fork.
+/// Counts the remaining private pages as shared since a fork.
 fn settle_forked(account: &mut Account, viewed: &ViewedRegion) {
     let forked = account.of(PrivateUnclear);
     if forked == 0 {
@@ -142,7 +143,7 @@ fn settle_forked(account: &mut Account, viewed: &ViewedRegion) {
     account.set_amount(Forked, AccountMark::ToCopy, Amount { known, unknown: before.unknown });
 }
 
-/// What is dirty of a file that has no private copies here, and what is mapped huge.
+/// Settles which pages are huge, and which are dirty in a region of a file without private copies.
 fn settle_marks(account: &mut Account, smaps: &Smaps, viewed: &ViewedRegion) {
     let huge = ["AnonHugePages", "ShmemPmdMapped", "FilePmdMapped"].map(|field| smaps.field(field));
     let is_huge = match huge.iter().copied().sum::<Option<u64>>() {
@@ -172,7 +173,7 @@ fn settle_marks(account: &mut Account, smaps: &Smaps, viewed: &ViewedRegion) {
     }
 }
 
-/// Counts locked frames only in regions that are locked: in others, another mapping of the frame is.
+/// Counts locked frames only in locked regions: in other regions, another mapping locks the frame.
 pub(super) fn settle_locked(account: &mut Account, smaps: Option<&Smaps>) {
     let is_locked = told_flag(smaps, "lo");
     for &class in AccountClass::ALL {
@@ -186,9 +187,9 @@ pub(super) fn settle_locked(account: &mut Account, smaps: Option<&Smaps>) {
     }
 }
 
-/// Counts pages of droppable memory as such, and not as freed by the program: the flags of their frames are the same
-/// (`folio_add_new_anon_rmap` in mm/rmap.c). All pages of such a region are droppable, also those that still wait in a
-/// list of a processor for the LRU, and do not have the flags.
+/// Counts the pages of droppable memory as droppable, and not as lazily freed: their frames have the same flags
+/// (`folio_add_new_anon_rmap` in mm/rmap.c). All pages of such a region are droppable, also those that are not yet on
+/// the LRU and lack the flags.
 pub(super) fn settle_droppable(account: &mut Account, smaps: Option<&Smaps>) {
     let is_droppable = told_flag(smaps, "dp");
     for &class in AccountClass::ALL {
@@ -204,7 +205,7 @@ pub(super) fn settle_droppable(account: &mut Account, smaps: Option<&Smaps>) {
     }
 }
 
-/// Whether a region has this code of `VmFlags`; `None` where smaps has none.
+/// Returns whether a region has this code in `VmFlags`; `None` if smaps does not show the codes.
 fn told_flag(smaps: Option<&Smaps>, code: &str) -> Option<bool> {
     smaps.filter(|smaps| !smaps.vm_flags.is_empty()).map(|smaps| smaps.has_flag(code))
 }

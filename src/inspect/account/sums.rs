@@ -21,16 +21,16 @@ bitflags! {
     }
 }
 
-/// Where some pages are counted.
+/// The class of some pages in an account, and their marks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AccountEntry {
     pub(super) place: Place,
     pub(super) has: Marks,
-    /// The marks of which it is unknown whether they are there.
+    /// The marks that the pages may have.
     pub(super) may_have: Marks,
-    /// Whether smaps counts them as private; `None` if unknown.
+    /// Whether smaps counts the pages as private; `None` if that is unknown.
     pub(super) is_private: Option<bool>,
-    /// The zero-filled subpages among them.
+    /// The bytes of zero-filled subpages.
     pub(super) zeros: Amount,
 }
 
@@ -42,7 +42,7 @@ pub(super) enum Place {
 }
 
 impl AccountEntry {
-    /// The class that the pages are counted in; `None` beside the sum.
+    /// Returns the class of the pages; `None` if they are beside the sum.
     pub fn class(&self) -> Option<AccountClass> {
         match self.place {
             Place::Class(class) => Some(class),
@@ -51,7 +51,7 @@ impl AccountEntry {
     }
 }
 
-/// Bytes with a property, and bytes of which it is unknown.
+/// The bytes with a property, and the bytes for which it is unknown.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Amount {
     pub known: u64,
@@ -64,18 +64,18 @@ impl Amount {
         self.unknown = self.unknown.saturating_add(other.unknown);
     }
 
-    /// What is known of `bytes` bytes of `all` of which this is.
+    /// Returns the amount for `bytes` of `all` bytes that have this amount.
     fn part(self, bytes: u64, all: u64) -> Amount {
         match self {
             whole if bytes == all => whole,
             Amount { known: 0, unknown: 0 } => self,
             Amount { known, unknown: 0 } if known == all => Amount { known: bytes, unknown: 0 },
-            // It is unknown in which part they are.
+            // The bytes with the property may be in either part.
             _ => Amount { known: 0, unknown: bytes },
         }
     }
 
-    /// The bytes, if they are known of all pages.
+    /// Returns the bytes, if none are unknown.
     pub fn get(self) -> Option<u64> {
         (self.unknown == 0).then_some(self.known)
     }
@@ -94,18 +94,17 @@ impl SumOfPlace {
     }
 }
 
-/// The memory of some pages in bytes: each mapping that Rss counts in one class, and beside them what Rss does not
-/// count.
+/// The memory of some pages in bytes: the classes of what Rss counts, and the sums of what it does not count.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Account {
     rows: [SumOfPlace; CLASSES],
     beside: [u64; BESIDE],
-    /// What smaps counts as private.
+    /// The bytes that smaps counts as private.
     pub(super) private: Amount,
 }
 
 impl Account {
-    /// Adds `bytes` bytes of pages.
+    /// Adds pages of `bytes` bytes.
     pub fn add(&mut self, counted: &AccountEntry, bytes: u64) {
         let class = match counted.place {
             Place::Class(class) => class,
@@ -125,7 +124,7 @@ impl Account {
         });
     }
 
-    /// Adds the sums of another one.
+    /// Adds the sums of another account.
     pub fn merge(&mut self, other: &Account) {
         for (row, more) in self.rows.iter_mut().zip(&other.rows) {
             row.add(more);
@@ -134,34 +133,34 @@ impl Account {
         self.private.add(other.private);
     }
 
-    /// The bytes of all classes: those that Rss counts.
+    /// Returns the bytes of all classes, which Rss counts.
     pub fn total(&self) -> u64 {
         self.rows.iter().fold(0, |sum, row| sum.saturating_add(row.bytes))
     }
 
-    /// The bytes of one class.
+    /// Returns the bytes of a class.
     pub fn of(&self, class: AccountClass) -> u64 {
         self.row(class).bytes
     }
 
-    /// The bytes of these classes.
+    /// Returns the bytes of several classes.
     pub fn of_all(&self, classes: &[AccountClass]) -> u64 {
         classes.iter().fold(0, |sum, &class| sum.saturating_add(self.of(class)))
     }
 
-    /// The bytes of one class that have a mark; `None` if that is unknown of some.
+    /// Returns the bytes of a class that have a mark; `None` if that is unknown for some.
     pub fn marked(&self, class: AccountClass, mark: AccountMark) -> Option<u64> {
         self.amount(class, mark).get()
     }
 
-    /// The bytes of all classes that have a mark; `None` if that is unknown of some.
+    /// Returns the bytes of all classes that have a mark; `None` if that is unknown for some.
     pub fn all_marked(&self, mark: AccountMark) -> Option<u64> {
         let mut all = Amount::default();
         AccountClass::ALL.iter().for_each(|&class| all.add(self.amount(class, mark)));
         all.get()
     }
 
-    /// The bytes of something that Rss does not count.
+    /// Returns the bytes of memory that Rss does not count.
     pub fn beside(&self, what: BesideRss) -> u64 {
         self.beside.get(what as usize).copied().unwrap_or_default()
     }
@@ -182,13 +181,13 @@ impl Account {
         }
     }
 
-    /// Counts bytes of a class in another one, with what is known of their marks.
+    /// Moves bytes from one class to another, with their marks.
     pub(super) fn shift(&mut self, from: AccountClass, to: AccountClass, bytes: u64) {
         let moved = self.take(from, bytes);
         self.row_mut(to).add(&moved);
     }
 
-    /// Takes bytes out of a class that are no memory.
+    /// Removes bytes that are no memory from a class.
     pub(super) fn remove(&mut self, from: AccountClass, bytes: u64) {
         _ = self.take(from, bytes);
     }

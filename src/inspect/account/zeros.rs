@@ -1,4 +1,4 @@
-//! All-zero pieces of huge pages: what would be free if the huge page were split.
+//! The zero-filled subpages of huge pages, which a split of the huge page would free.
 
 use super::super::Result;
 use super::super::address_space::AddressSpace;
@@ -8,10 +8,10 @@ use super::sums::Amount;
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, VirtualAddress};
 
-/// Bytes read at a time.
+/// The bytes of one read.
 const READ_BYTES: u64 = 1 << 20;
 
-/// Reads huge pages, without a page fault.
+/// Reads huge pages without a page fault.
 #[derive(Default)]
 pub(in crate::inspect) struct ZeroPieces {
     reader: MemoryReader,
@@ -19,7 +19,8 @@ pub(in crate::inspect) struct ZeroPieces {
 }
 
 impl ZeroPieces {
-    /// The bytes of zero-filled subpages among these pages; unknown are those that went meanwhile, or may not be read.
+    /// Returns the bytes of zero-filled subpages of these pages. Pages that went during the read or may not be read are
+    /// unknown.
     pub(super) fn of(&mut self, space: &AddressSpace, page: &Page, budget: &mut Budget) -> Result<Amount> {
         let mut found = Amount::default();
         if let Some(range) = page.range(space.page_size()) {
@@ -29,8 +30,8 @@ impl ZeroPieces {
         Ok(found)
     }
 
-    /// The zero-filled subpages of `range`, in address order, neighbours as one; and the bytes that went during
-    /// the read, or may not be read.
+    /// Returns the zero-filled subpages of `range` in address order, neighbours joined, and the bytes that went during
+    /// the read or may not be read.
     pub fn find(
         &mut self,
         space: &AddressSpace,
@@ -60,7 +61,7 @@ impl ZeroPieces {
                     _ => pages_of_zeros.push(piece),
                 }
             }
-            // A page that cannot be read is passed over.
+            // A page that cannot be read is skipped.
             let passed = if whole < wanted { size } else { 0 };
             unknown += passed;
             done += whole + passed;
@@ -70,6 +71,6 @@ impl ZeroPieces {
 }
 
 fn is_zero(bytes: &[u8]) -> bool {
-    // A piece that is not all zeros mostly shows it early.
+    // In a subpage with other bytes, one of the first mostly is not zero.
     bytes.chunks(64).all(|part| part.iter().fold(0, |all, &byte| all | byte) == 0)
 }

@@ -1,4 +1,4 @@
-//! What is charged to a memory cgroup: what its processes map, and what is in no page table of theirs.
+//! The frames that are charged to a memory cgroup: those that its processes map, and those in no page table.
 
 use super::super::frames::FrameClasses;
 use super::Family;
@@ -14,7 +14,7 @@ use crate::report::{ChargeClass, FrameClass};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Finds the frames that are charged to some cgroups. Dropping it ends what is under way.
+/// A search for the frames that are charged to some cgroups. Dropping it stops the worker threads.
 #[must_use]
 pub struct ChargeSearch<'a> {
     machine: &'a Arc<Machine>,
@@ -22,7 +22,7 @@ pub struct ChargeSearch<'a> {
     groups: BTreeSet<u64>,
     frames: FrameSweep,
     classes: FrameClasses,
-    /// Whether the last frame that is no tail of a large folio is charged to them.
+    /// Whether the last frame that is no tail of a large folio is charged to the cgroups.
     is_charged: bool,
     sums: GroupCharges,
 }
@@ -31,14 +31,15 @@ pub struct ChargeSearch<'a> {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct GroupCharges {
-    /// The classes that have any. Of the kernel, only what the flags of frames show.
+    /// The bytes of each class that has any. The flags of frames show only a part of the memory of the kernel.
     pub classes: BTreeMap<ChargeClass, u64>,
-    /// Frames that the processes map, of whatever class.
+    /// The bytes of frames that the processes map, of any class.
     pub in_page_tables: u64,
 }
 
 impl Family {
-    /// What of these frames is charged to the cgroups with these inodes: after the last step.
+    /// Begins a search for the frames of `range` that are charged to the cgroups with these inode numbers. The family
+    /// must have made its last step.
     pub fn charges(&self, range: FrameRange, groups: BTreeSet<u64>) -> ChargeSearch<'_> {
         let need = Evidence::FLAGS | Evidence::COUNTS | Evidence::CGROUPS;
         ChargeSearch {
@@ -54,15 +55,15 @@ impl Family {
 }
 
 impl ChargeSearch<'_> {
-    /// The same, with what it may take.
+    /// Limits the search by a budget.
     pub fn with_budget(self, budget: Budget) -> Self {
         ChargeSearch { frames: self.frames.with_budget(budget), ..self }
     }
 
-    /// Goes on. Returns how many frames were looked at; `None` after the last one.
+    /// Makes the next step. Returns the progress, or that frames were found; `None` after the last step.
     ///
     /// # Errors
-    /// Words of frames cannot be read, or the budget is over.
+    /// Fails if words of frames cannot be read, or the budget is used up.
     pub fn next(&mut self) -> Result<Option<Step<()>>> {
         Ok(match self.frames.next()? {
             None => None,
@@ -78,7 +79,7 @@ impl ChargeSearch<'_> {
         let flags = row.facts.flags.unwrap_or_default();
         let class = self.classes.of(flags);
         self.is_charged = match row.facts.cgroup {
-            // `page_cgroup_ino` (mm/memcontrol.c) shows the group of the tails of a folio since Linux 6.4.
+            // `page_cgroup_ino` (mm/memcontrol.c) shows the cgroup of the tails of a folio only since Linux 6.4.
             Some(0) if flags.contains(PageFlags::COMPOUND_TAIL) => self.is_charged,
             group => group.is_some_and(|group| self.groups.contains(&group)),
         };
@@ -102,7 +103,7 @@ impl ChargeSearch<'_> {
         for owned in self.owners.of(first, row.frames) {
             self.sums.in_page_tables += if owned.is_some() { size } else { 0 };
             let class = match owned.map(|owned| owned.kind) {
-                // The kernel has charged what drivers and itself have mapped as its own memory.
+                // The kernel charges pages that it or a driver maps as its own memory.
                 Some(FrameKind::Driver | FrameKind::Kernel) => ChargeClass::Kernel,
                 Some(_) => ChargeClass::Mapped,
                 None => unmapped,
@@ -112,7 +113,7 @@ impl ChargeSearch<'_> {
         Ok(())
     }
 
-    /// What was counted.
+    /// Returns the sums.
     pub fn finish(self) -> GroupCharges {
         self.sums
     }

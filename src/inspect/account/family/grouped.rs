@@ -1,4 +1,4 @@
-//! The memory of a family in groups: by what regions map, by region, or by a fact of frames.
+//! The memory of a family in groups, by mapping, by region, or by a fact of frames.
 
 use super::super::objects::{ObjectCounter, ObjectIdentity};
 use super::owners::{MappedFrames, OwnedFrame};
@@ -16,13 +16,13 @@ use std::sync::Arc;
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct ClassSum {
-    /// Bytes of different frames.
+    /// The bytes of the different frames.
     pub bytes: u64,
-    /// Bytes of their mappings by members, which the Rss of these adds up to.
+    /// The bytes of all mappings by members: their sum is the Rss of the members.
     pub mapped: u64,
-    /// Bytes of frames that other processes map too.
+    /// The bytes of frames that other processes map too.
     pub outside: u64,
-    /// Bytes of frames of which that is unknown.
+    /// The bytes of frames for which that is unknown.
     pub unclear: u64,
 }
 
@@ -35,45 +35,45 @@ impl ClassSum {
     }
 }
 
-/// What frames of a group have in common.
+/// The common property of the frames of a group.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
 pub enum FamilyGroupKey {
     /// An object or a file that regions map, or the name of regions without one.
     Mapping {
-        /// Which one, where it is known: two objects may have one name, and one may have two.
+        /// The object, if it is known: two objects may have the same name, and one may have two names.
         object: Option<ObjectIdentity>,
-        /// The path by which it was found first, or the name of the regions.
+        /// The path under which the object was found first, or the name of the regions.
         name: Name,
         /// Whether the file was deleted.
         is_deleted: bool,
     },
     /// A region of a member.
     Region {
-        /// The process.
+        /// The id of the process.
         pid: u32,
-        /// Its region.
+        /// The region.
         region: Region,
     },
-    /// A fact of frames.
+    /// The value of a fact of frames.
     Fact(Group),
 }
 
-/// Memory of a family that has something in common.
+/// The memory of a family with a common property.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FamilyGroup {
-    /// What that is.
+    /// The property.
     pub key: FamilyGroupKey,
-    /// Its frames.
+    /// The sums of the frames.
     pub sum: ClassSum,
-    /// Bytes of frames that only one of the members maps.
+    /// The bytes of frames that only one member maps.
     pub in_one: u64,
-    /// How many members map some of it, for mappings.
+    /// The number of members that map a part of the object, in groups by mapping.
     pub members: Option<u64>,
 }
 
-/// What the memory of several processes can be grouped by.
+/// A key by which the memory of several processes can be grouped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum FamilyKey {
@@ -81,12 +81,12 @@ pub enum FamilyKey {
     Mapping,
     /// Each region of each process.
     Region,
-    /// A fact of frames.
+    /// The value of a fact of frames.
     Frames(PageField),
 }
 
 impl FamilyKey {
-    /// The same as a key; `None` for those that only one process can be grouped by.
+    /// Converts a key. Returns `None` for a key by which only one process can be grouped.
     pub fn of(key: Key) -> Option<Self> {
         match key {
             Key::Mapping => Some(FamilyKey::Mapping),
@@ -97,30 +97,30 @@ impl FamilyKey {
     }
 }
 
-/// How frames are put into groups.
+/// The way in which frames are assigned to groups.
 pub(super) enum Grouping {
-    /// By what the region maps that a frame was found in first.
+    /// By the file or object of the region in which the frame was found first.
     Mapping(Mappings),
-    /// By that region itself.
+    /// By the region in which the frame was found first.
     Region(Vec<FamilyGroupKey>),
-    /// By what is read of frames when all are known.
+    /// By a fact that is read once all frames are known.
     Fact { key: Key, reader: FactReader, need: Evidence },
 }
 
-/// Which object it is, and its name where that does not tell.
+/// The identity of an object, and its name if the identity is unknown or ambiguous.
 type MappingKey = (Option<ObjectIdentity>, Option<Name>);
 
 /// The groups by mapping.
 #[derive(Default)]
 pub(super) struct Mappings {
-    /// By object, or by name where there is none. Where the namespace of a System V segment is unknown, its number is
-    /// taken for an inode, which a memfd may have too.
+    /// The numbers of the groups. If the IPC namespace of a System V segment is unknown, its number is taken for an
+    /// inode number, which a memfd may have too.
     numbers: HashMap<MappingKey, u32>,
     found: Vec<(FamilyGroupKey, BTreeSet<usize>)>,
 }
 
 impl Mappings {
-    /// The number of the group of a region, which a member maps.
+    /// Returns the number of the group of a region that a member maps.
     pub fn number(&mut self, region: &Region, objects: &ObjectCounter, member: usize) -> u32 {
         let object = objects.mapped_by(region);
         let is_named = object.is_none() || region.is_segment();
@@ -139,10 +139,10 @@ impl Mappings {
 }
 
 impl Grouping {
-    /// By a key.
+    /// Returns the grouping by a key.
     ///
     /// # Errors
-    /// The fact cannot be known of frames here.
+    /// Fails if the fact cannot be known for frames.
     pub fn by(key: FamilyKey, machine: &Arc<Machine>) -> Result<Self> {
         let field = match key {
             FamilyKey::Mapping => return Ok(Grouping::Mapping(Mappings::default())),
@@ -155,12 +155,13 @@ impl Grouping {
         Ok(Grouping::Fact { key, reader, need })
     }
 
-    /// The group of what a member, by its place and its process, maps in a region; `None` if the frames tell.
+    /// Returns the number of the group of a region, given the index and the id of the member; `None` if each frame has
+    /// its own group.
     pub fn number(&mut self, region: &Region, objects: &ObjectCounter, (member, pid): (usize, u32)) -> Option<u32> {
         match self {
             Grouping::Mapping(mappings) => Some(mappings.number(region, objects, member)),
             Grouping::Region(regions) => {
-                // A sweep has the pages of a region one after another.
+                // The pages of a region come one after another in a sweep.
                 let key = FamilyGroupKey::Region { pid, region: region.clone() };
                 if regions.last() != Some(&key) {
                     regions.push(key);
@@ -172,12 +173,12 @@ impl Grouping {
     }
 }
 
-/// The sums of groups as frames come.
+/// Sums up the frames of each group.
 pub(super) struct GroupSums<'a> {
     grouping: &'a Grouping,
     machine: &'a Arc<Machine>,
     sums: BTreeMap<FamilyGroupKey, (ClassSum, u64)>,
-    /// The sums by number, for mappings and regions.
+    /// The sums by number of the group, for mappings and regions.
     by_number: Vec<(ClassSum, u64)>,
 }
 
@@ -191,7 +192,7 @@ impl<'a> GroupSums<'a> {
         GroupSums { grouping, machine, sums: BTreeMap::new(), by_number: vec![Default::default(); numbers] }
     }
 
-    /// Adds frames that were read together; `sum` is what a frame adds.
+    /// Adds frames that were read together. `sum` returns the sums of one frame.
     pub fn add(&mut self, read: &MappedFrames, sum: impl Fn(OwnedFrame, Option<u64>) -> ClassSum) -> Result<()> {
         let add = |(all, in_one): &mut (ClassSum, u64), frame: OwnedFrame, count| {
             let sum = sum(frame, count);
@@ -222,7 +223,7 @@ impl<'a> GroupSums<'a> {
         Ok(())
     }
 
-    /// The groups, the largest first.
+    /// Returns the groups, the largest first.
     pub fn finish(self) -> Vec<FamilyGroup> {
         let mut groups: Vec<FamilyGroup> = Vec::new();
         for (key, (sum, in_one)) in self.sums {

@@ -1,8 +1,8 @@
-//! The memory of several processes: each frame once, and what each of them has alone.
+//! The memory of several processes: each frame once, and the memory that only one of them maps.
 //!
-//! The page map of each process is read once. What a frame is, its flags tell, which are read once for all of them; the
-//! map count at the end tells whether processes outside map it too. Without frame numbers, the sums of smaps_rollup are
-//! all that can be had.
+//! The page map of each process is read once. The flags of frames, which show their kinds, are read once for all
+//! processes. Finally, the map counts show which frames other processes map too. Without frame numbers, only the sums
+//! of smaps_rollup are available.
 //!
 //! ```
 //! use pmdb::Target;
@@ -50,30 +50,30 @@ use grouped::Grouping;
 use owners::{FrameKind, FrameOwners, MOST_MEMBERS};
 use std::sync::Arc;
 
-/// Pages after which frames are looked up: enough for long reads, and little memory.
+/// The pages after which frames are looked up. It is large enough for long reads and small enough for little memory.
 const TOGETHER: u64 = 1 << 16;
 
-/// One address space of the family.
+/// An address space of the family.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FamilyMember {
-    /// The process.
+    /// The process, or the first of those that share the address space.
     pub identity: Identity,
-    /// Other processes that have the same address space.
+    /// The ids of the other processes with this address space.
     pub same_memory: Vec<u32>,
-    /// Bytes that it maps, as Rss counts them.
+    /// The bytes that the process maps, as Rss counts them.
     pub rss: u64,
-    /// Bytes that no other process maps.
+    /// The bytes that no other process maps.
     pub alone: Fact<u64>,
-    /// Of these, private memory: it ends with the process.
+    /// The private bytes among these, which are freed when the process ends.
     pub ends: Fact<u64>,
-    /// Pss, where frame numbers are hidden.
+    /// Pss, if frame numbers are hidden.
     pub pss: Option<u64>,
-    /// Bytes of the hugetlb pool that it maps. Rss has none of them.
+    /// The bytes of the hugetlb pool that the process maps. Rss does not count them.
     pub hugetlb: u64,
-    /// Whether smaps counts shared memory in it, where frame numbers are hidden.
+    /// Whether smaps counts shared memory in the process, if frame numbers are hidden.
     counts_shared: bool,
-    /// Bytes that are moving to other frames, on devices, or failed.
+    /// The bytes that are migrating or on devices.
     elsewhere: u64,
 }
 
@@ -81,9 +81,9 @@ pub struct FamilyMember {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum FamilyStep {
-    /// Of so many processes, this many were looked at.
+    /// The number of visited processes, and of all.
     Process(u64, u64),
-    /// Of so many pages of the process, this many were looked at.
+    /// The number of visited pages of the process, and of all.
     Pages(u64, u64),
 }
 
@@ -91,17 +91,17 @@ pub enum FamilyStep {
 #[derive(Clone, Default, Debug)]
 #[non_exhaustive]
 pub struct UncountedProcesses {
-    /// Processes that may not be examined.
+    /// The number of processes that may not be examined.
     pub refused: u64,
-    /// Processes that ended before or during the count.
+    /// The number of processes that ended before or during the count.
     pub ended: u64,
-    /// Kernel threads, which have no memory of their own.
+    /// The number of kernel threads, which have no memory.
     pub kernel_threads: u64,
-    /// Why the first of them could not be counted.
+    /// Why the first of these processes could not be counted.
     pub reason: Option<Error>,
 }
 
-/// The count of a family. Dropping it ends what is under way.
+/// The count of a family. Dropping it stops the worker threads.
 #[must_use]
 pub struct Family {
     machine: Arc<Machine>,
@@ -111,21 +111,21 @@ pub struct Family {
     processes: Vec<ProcessHandle>,
     next: usize,
     members: Vec<FamilyMember>,
-    /// The members, sorted by their address spaces in the kernel's own order.
+    /// The members, sorted by their address spaces in the order of kcmp(2).
     by_memory: Vec<(u32, usize)>,
-    /// Whether the kernel can tell which address spaces are the same.
+    /// Whether the kernel can compare address spaces.
     can_compare: bool,
     /// Whether frame numbers are hidden.
     hides_frames: bool,
     frames: FrameOwners,
     grouping: Option<Grouping>,
-    /// Whether private memory is divided by what heaps have of it.
+    /// Whether private memory is divided by its use in heaps.
     finds_heaps: bool,
     false_flags: PageFlags,
     current: Option<(AddressSpace, Sweep)>,
-    /// How many pages of the current member were looked at, of how many.
+    /// The number of visited pages of the current member, and of all.
     looked_at: (u64, u64),
-    /// Mappings of the current member that were not added yet, and their pages.
+    /// The mappings of the current member that were not added yet. `pages` is the number of their pages.
     runs: Vec<(FrameNumber, u64)>,
     pages: u64,
     objects: ObjectCounter,
@@ -134,7 +134,7 @@ pub struct Family {
 }
 
 impl Family {
-    /// The family of these processes.
+    /// Returns the count of the family of `processes`. `scan` is whether PAGEMAP_SCAN may be used.
     pub fn new(machine: &Arc<Machine>, processes: Vec<ProcessHandle>, scan: bool) -> Self {
         Family {
             machine: Arc::clone(machine),
@@ -160,26 +160,26 @@ impl Family {
         }
     }
 
-    /// The same, with what it may take.
+    /// Limits the count by a budget.
     pub fn with_budget(self, budget: Budget) -> Self {
         Family { budget, ..self }
     }
 
-    /// The same with [groups](FamilySums::groups) `by` a key, if there is one.
+    /// Also counts [groups](FamilySums::groups) `by` a key, if there is one.
     ///
     /// # Errors
-    /// The fact cannot be known of frames here.
+    /// Fails if the fact cannot be known for frames.
     pub fn grouped(self, by: Option<FamilyKey>) -> Result<Self> {
         let grouping = by.map(|by| Grouping::by(by, &self.machine)).transpose()?;
         Ok(Family { grouping, ..self })
     }
 
-    /// The same, with classes for the memory of glibc's heaps.
+    /// Counts the memory of glibc's heaps in separate classes if `finds_heaps` is set.
     pub fn with_heaps(self, finds_heaps: bool) -> Self {
         Family { finds_heaps, ..self }
     }
 
-    /// The same, with deleted files on disks among the [objects](Self::objects) if `open` is set: they are opened.
+    /// Adds deleted files on disks to the [objects](Self::objects) if `open` is set. These files are opened.
     pub fn opening_deleted_files(mut self, open: bool) -> Self {
         if open {
             self.objects.with_deleted_files();
@@ -187,11 +187,11 @@ impl Family {
         self
     }
 
-    /// The next step; `None` after the last one.
+    /// Returns the next step; `None` after the last one.
     ///
     /// # Errors
-    /// The kernel refuses a read, or the [budget](Self::with_budget) is over. Processes that end or may not be examined
-    /// are [left out](Self::uncounted).
+    /// Fails if the kernel refuses a read, or the [budget](Self::with_budget) is used up. Processes that end or may not
+    /// be examined are [left out](Self::uncounted).
     pub fn next(&mut self) -> Result<Option<FamilyStep>> {
         let Some((space, mut sweep)) = self.current.take() else {
             self.budget.look()?;
@@ -216,7 +216,7 @@ impl Family {
         Ok(Some(FamilyStep::Pages(done, of)))
     }
 
-    /// Opens a process, unless its address space was counted with another one.
+    /// Opens a process, unless its address space was already counted.
     fn begin(&mut self, process: &ProcessHandle) -> Result<()> {
         let others: Vec<u32> = self.by_memory.iter().map(|(pid, _)| *pid).collect();
         let place = match self.machine.find_memory(&others, process.pid) {
@@ -275,13 +275,13 @@ impl Family {
         Ok(())
     }
 
-    /// What is read of each page of a process.
+    /// Returns the evidence that is read of each page of a process.
     fn need(&self, space: &AddressSpace) -> Result<Evidence> {
         let need = Evidence::FRAMES | Evidence::ENTRIES;
         if !self.finds_heaps {
             return Ok(need);
         }
-        // A process whose memory may not be read is left out as a whole.
+        // Fails here, so that a process whose memory may not be read is left out as a whole.
         space.heap_uses()?;
         Ok(need | Evidence::HEAP)
     }
@@ -292,14 +292,14 @@ impl Family {
         if let Some(member) = member {
             member.same_memory.push(process.pid);
         }
-        // It may have a table of descriptors of its own.
+        // The process may have a separate table of descriptors.
         if let Ok(opened) = self.machine.open(process) {
             self.objects.add_descriptors(&opened.process, &mut self.budget)?;
         }
         Ok(())
     }
 
-    /// Takes the next pages of the current member. False after the last ones.
+    /// Adds the next pages of the current member. Returns false after the last ones.
     fn pull(&mut self, space: &AddressSpace, sweep: &mut Sweep) -> Result<bool> {
         let Some(chunk) = sweep.next()? else {
             return Ok(false);
@@ -308,7 +308,8 @@ impl Family {
         let size = space.page_size();
         let backing = chunk.region.map(|viewed| viewed.backing);
         let is_kernel = backing == Some(Backing::Kernel);
-        // Flags show what other frames are. Those of the kernel have the flags of a page of a file, or none.
+        // These frames of the kernel and of drivers have the flags of a page of a file, or none. Flags decide the kinds
+        // of all others.
         let own_kind = match backing {
             Some(Backing::Kernel) => Some(FrameKind::Kernel),
             Some(Backing::Driver) => Some(FrameKind::Driver),
@@ -331,7 +332,7 @@ impl Family {
                     continue;
                 }
                 _ if backing == Some(Backing::Hugetlb) => continue,
-                // The page map shows an ordinary page of the kernel as it shows one of a file.
+                // An ordinary page of the kernel has an entry like that of a file.
                 (State::Present, Some(frame), Some(kind)) if page.entry.is_file_or_shared() => {
                     self.frames.set_kind(frame, page.pages, kind);
                     frame
@@ -376,7 +377,7 @@ impl Family {
         }
     }
 
-    /// Adds the mappings that were collected.
+    /// Adds the collected mappings.
     fn flush(&mut self) -> Result<()> {
         let index = self.members.len().saturating_sub(1);
         let counted = self.frames.add(&self.runs, index, self.false_flags, &self.machine)?;
@@ -389,7 +390,7 @@ impl Family {
         Ok(())
     }
 
-    /// A process that ended or may not be examined is left out; other errors are passed on.
+    /// Leaves out a process that has ended or may not be examined. Returns other errors.
     fn leave_out(&mut self, error: Error) -> Result<()> {
         match error {
             Error::Target(process::Error::NotPermitted { .. }) => self.uncounted.refused += 1,
@@ -400,28 +401,29 @@ impl Family {
         Ok(())
     }
 
-    /// The objects in memory that the processes map or have a descriptor of, and that have more pages than these
-    /// processes have in their page tables: once, after the last step. Where frames are hidden, none is known.
+    /// Returns the objects in memory that the processes map or have a descriptor of, and that have more pages than the
+    /// page tables of these processes. It is called once, after the last step. Returns none if frame numbers are
+    /// hidden.
     pub fn objects(&mut self) -> MemoryObjects {
         std::mem::take(&mut self.objects).finish(&self.machine)
     }
 
-    /// The machine that they run on.
+    /// Returns the machine of the processes.
     pub fn machine(&self) -> &Arc<Machine> {
         &self.machine
     }
 
-    /// Processes that could not be counted, or not to their end.
+    /// Returns the processes that could not be counted, or not completely.
     pub fn uncounted(&self) -> &UncountedProcesses {
         &self.uncounted
     }
 
-    /// Whether the kernel told which processes share one address space.
+    /// Returns whether the kernel could compare all address spaces.
     pub fn compares(&self) -> bool {
         self.can_compare
     }
 
-    /// The size of pages.
+    /// Returns the page size.
     fn page_size(&self) -> PageSize {
         self.machine.page_size()
     }

@@ -1,5 +1,5 @@
-//! For each frame that a process of a family maps: how often, which process has it alone, and what it is. Some bytes a
-//! frame, in blocks that are made where frames are mapped.
+//! For each frame that a process of a family maps: the number of mappings, the only owner, and the kind. It takes a few
+//! bytes for each frame, in blocks that are allocated for mapped frames.
 
 use crate::inspect::Result;
 use crate::inspect::heap::HeapUse;
@@ -9,55 +9,55 @@ use crate::process::Machine;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Frames of one block: 64 MiB of memory where pages have 4 KiB.
+/// The frames of one block: 64 MiB of memory with pages of 4 KiB.
 const BLOCK_FRAMES: u64 = 1 << 14;
 const BLOCK: usize = BLOCK_FRAMES as usize;
-/// Words of one read: 64 KiB.
+/// The words of one read: 64 KiB.
 const READ_WORDS: usize = 8192;
-/// Frames between two stretches that are read along sooner than a second system call is made.
+/// The most frames between two ranges that one read covers: it takes less time than a second system call.
 const GAP_FRAMES: u64 = 64;
 
-/// Several processes map the frame.
+/// The owner of a frame that several processes map.
 const SEVERAL: u16 = u16::MAX;
-/// The most processes that can be distinguished.
+/// The most members that can be distinguished.
 pub(super) const MOST_MEMBERS: usize = SEVERAL as usize - 1;
 
-/// What a frame is, by its flags.
+/// The kind of a frame, as its flags show.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(super) enum FrameKind {
-    /// Its flags were not read yet.
+    /// The flags were not read yet.
     Unread,
     /// Anonymous memory, and private copies of file pages.
     Private,
-    /// The same, but the kernel may average the map count over its large folio.
+    /// Private memory in a large folio, whose map count may be an average.
     PrivateInFolio,
     Merged,
     Shmem,
     ShmemInFolio,
     File,
     FileInFolio,
-    /// Of the kernel, mapped into processes.
+    /// Memory of the kernel that is mapped into processes.
     Kernel,
-    /// Of a driver, mapped into processes.
+    /// Memory of a driver that is mapped into processes.
     Driver,
     Secret,
-    /// Nothing that Rss counts: a zero page, the hugetlb pool, a frame of a driver.
+    /// A frame that Rss does not count: a zero page, a page of the hugetlb pool, a reserved frame of a driver.
     Beside,
-    /// Its flags cannot be read.
+    /// The flags cannot be read.
     Unknown,
 }
 
-/// What a frame is for the heaps of the members that map it. If they differ, the last of these words is right: memory
-/// is in use if one of them uses it.
+/// The use of a frame in the heaps of the members that map it. If these differ, the greatest value applies: memory is
+/// in use if one member uses it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub(super) enum FrameHeap {
-    /// In no heap, or heaps were not asked for.
+    /// The frame is in no heap, or heaps were not asked for.
     None,
-    /// Without a chunk in use.
+    /// The frame has no chunk in use.
     Free,
-    /// In memory that may belong to a heap that was not walked to its end.
+    /// The frame may belong to a heap that was not walked to its end.
     Unclear,
     InUse,
 }
@@ -73,51 +73,52 @@ impl From<HeapUse> for FrameHeap {
     }
 }
 
-/// What is known of a frame, of those that some member maps.
+/// What is known of a frame that a member maps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct OwnedFrame {
-    /// Mappings by all members.
+    /// The number of mappings by all members.
     pub times: u32,
-    /// The one member that maps it; `None` if there are several.
+    /// The index of the only member that maps the frame; `None` if there are several.
     pub owner: Option<usize>,
     pub kind: FrameKind,
     pub heap: FrameHeap,
-    /// The group that it was put into first.
+    /// The first group that the frame was assigned to.
     pub group: Option<u32>,
 }
 
-/// Frames that were read together, some of which are mapped and count in Rss.
+/// Frames that were read together. Some of them are mapped and counted in Rss.
 pub(super) struct MappedFrames {
-    /// From the first to the last.
+    /// All frames of the read.
     pub frames: Range<u64>,
-    /// The mapped ones, in order, each with its map count if that was asked for and is known.
+    /// The mapped frames in order, each with its map count if that was asked for and is known.
     pub mapped: Vec<(u64, OwnedFrame, Option<u64>)>,
 }
 
-/// All frames that were added.
+/// The frames of a family.
 #[derive(Default)]
 pub(super) struct FrameOwners {
     blocks: Vec<FrameBlock>,
-    /// The index of each block, by its number.
+    /// The index of each block, by the number of the block.
     by_number: BTreeMap<u64, usize>,
-    /// The numbers and indices of some blocks, at the numbers modulo the length: a frame is seldom near the one before.
+    /// A cache of the numbers and indices of blocks, at the number modulo the length: consecutive frames are seldom in
+    /// one block.
     found: Vec<(u64, usize)>,
 }
 
-/// Blocks that are found at once: those of 256 GiB, where pages have 4 KiB.
+/// The blocks of the cache: those of 256 GiB with pages of 4 KiB.
 const FOUND: usize = 1 << 12;
 
 struct FrameBlock {
     frames: Box<[BlockFrame]>,
-    /// One more than the group of each frame, where frames are put into groups.
+    /// The group of each frame plus one, if frames are grouped; 0 for none.
     groups: Option<Box<[u32]>>,
 }
 
-/// A frame in a block. Together, so that a frame costs one access to memory.
+/// A frame in a block. The fields are together, so that a frame costs one access to memory.
 #[derive(Clone, Copy)]
 struct BlockFrame {
     times: u32,
-    /// 0 for none, otherwise one more than the member.
+    /// The index of the owner plus one; 0 for none.
     owner: u16,
     kind: FrameKind,
     heap: FrameHeap,
@@ -130,7 +131,7 @@ impl Default for FrameBlock {
     }
 }
 
-/// Splits frames where blocks end: the number of the block, and the frames in it.
+/// Splits frames at the ends of blocks. Returns the number of each block, and the frames in it.
 fn by_block(first: u64, frames: u64) -> impl Iterator<Item = (u64, Range<usize>)> {
     let end = first.saturating_add(frames);
     let mut next = first;
@@ -146,13 +147,13 @@ fn by_block(first: u64, frames: u64) -> impl Iterator<Item = (u64, Range<usize>)
 }
 
 impl FrameOwners {
-    /// Some frames of a block, which is made if it is new.
+    /// Returns frames of a block, which is allocated if it is new.
     fn frames(&mut self, number: u64, within: Range<usize>) -> &mut [BlockFrame] {
         let block = self.block(number);
         block.and_then(|block| block.frames.get_mut(within)).unwrap_or_default()
     }
 
-    /// A block, which is made if it is new.
+    /// Returns a block, which is allocated if it is new.
     fn block(&mut self, number: u64) -> Option<&mut FrameBlock> {
         self.found.resize(FOUND, (u64::MAX, 0));
         let mut index = 0;
@@ -169,7 +170,7 @@ impl FrameOwners {
         self.blocks.get_mut(index)
     }
 
-    /// Puts frames that are in no group yet into one.
+    /// Assigns frames without a group to one.
     pub fn set_group(&mut self, first: FrameNumber, frames: u64, group: u32) {
         for (number, within) in by_block(first.get(), frames) {
             let Some(block) = self.block(number) else {
@@ -184,8 +185,8 @@ impl FrameOwners {
         }
     }
 
-    /// Adds mappings by a member, and finds out what frames are that were not seen before. The runs are in any order.
-    /// This kernel sets `false_flags` where they do not hold. Returns how many of the mappings Rss counts.
+    /// Adds mappings by a member, in any order, and finds the kinds of new frames. `false_flags` are the flags that
+    /// this kernel sets wrongly. Returns the number of mappings that Rss counts.
     pub fn add(
         &mut self,
         runs: &[(FrameNumber, u64)],
@@ -207,8 +208,8 @@ impl FrameOwners {
         Ok(counted)
     }
 
-    /// Adds mappings by a member. Returns how many of them Rss counts, and in order the frames of the others, whose
-    /// flags were not read yet: a frame as often as it was added.
+    /// Adds mappings by a member. Returns the number of those that Rss counts, and the frames whose flags were not read
+    /// yet, in order. Such a frame is returned as often as it was added.
     fn add_mappings(&mut self, runs: &[(FrameNumber, u64)], member: usize) -> (u64, Vec<(u64, u64)>) {
         let own = u16::try_from(member + 1).unwrap_or(SEVERAL);
         let mut counted = 0;
@@ -223,7 +224,7 @@ impl FrameOwners {
                     others += usize::from(matches!(frame.kind, FrameKind::Unread | FrameKind::Beside));
                 }
                 counted += (frames.len() - others) as u64;
-                // Most frames were seen in another process.
+                // Most frames were added before by another process.
                 let new = if others == 0 { &[] } else { &*frames };
                 for (_, number) in new.iter().zip(base..).filter(|(frame, _)| frame.kind == FrameKind::Unread) {
                     match unread.last_mut() {
@@ -237,7 +238,7 @@ impl FrameOwners {
         (counted, unread)
     }
 
-    /// Sets what frames are, by their flags. Returns how many of them Rss counts.
+    /// Sets the kinds of frames by their flags. Returns how many of them Rss counts.
     fn set_kinds(&mut self, range: Range<u64>, words: &[u64], start: u64, false_flags: PageFlags) -> u64 {
         let mut counted = 0;
         for (number, within) in by_block(range.start, range.end - range.start) {
@@ -252,21 +253,21 @@ impl FrameOwners {
         counted
     }
 
-    /// Sets what frames are, whatever their flags say.
+    /// Sets the kind of frames, whatever their flags.
     pub fn set_kind(&mut self, first: FrameNumber, frames: u64, kind: FrameKind) {
         for (number, within) in by_block(first.get(), frames) {
             self.frames(number, within).iter_mut().for_each(|frame| frame.kind = kind);
         }
     }
 
-    /// Notes what frames are for the heap of a member.
+    /// Adds the use of frames in the heap of a member.
     pub fn set_heap(&mut self, first: FrameNumber, frames: u64, heap: FrameHeap) {
         for (number, within) in by_block(first.get(), frames) {
             self.frames(number, within).iter_mut().for_each(|frame| frame.heap = frame.heap.max(heap));
         }
     }
 
-    /// What is known of each of these frames; `None` for those that no member maps.
+    /// Returns what is known of each of the frames; `None` for a frame that no member maps.
     pub fn of(&self, first: u64, frames: u64) -> impl Iterator<Item = Option<OwnedFrame>> {
         by_block(first, frames).flat_map(|(number, within)| {
             let block = self.by_number.get(&number).and_then(|&index| self.blocks.get(index));
@@ -274,7 +275,7 @@ impl FrameOwners {
         })
     }
 
-    /// The mapped frames that Rss counts, in order, with their map counts if `counts` asks for them.
+    /// Returns the mapped frames that Rss counts, in order. With `counts`, their map counts are read.
     pub fn mapped_frames(&self, machine: &Machine, counts: bool) -> impl Iterator<Item = Result<MappedFrames>> {
         let is_exact = machine.has_exact_map_counts() == Some(true);
         let of_block = |(number, &index): (&u64, &usize)| {
@@ -302,7 +303,7 @@ impl FrameOwners {
 }
 
 impl FrameBlock {
-    /// A frame of it that is mapped and that Rss counts.
+    /// Returns a frame if it is mapped and Rss counts it.
     fn frame(&self, index: usize) -> Option<OwnedFrame> {
         let &BlockFrame { times, owner, kind, heap } = self.frames.get(index)?;
         let owner = (owner != SEVERAL).then(|| usize::from(owner).saturating_sub(1));
@@ -312,7 +313,7 @@ impl FrameBlock {
 }
 
 impl BlockFrame {
-    /// Adds a mapping by the member `own`.
+    /// Adds a mapping by the member `own`, its index plus one.
     fn add(&mut self, own: u16) {
         self.times = self.times.saturating_add(1);
         self.owner = match self.owner {
@@ -324,13 +325,13 @@ impl BlockFrame {
 }
 
 impl FrameKind {
-    /// The kind of a mapped frame with these flags.
+    /// Returns the kind of a mapped frame with these flags.
     fn of(flags: PageFlags) -> Self {
         use PageFlags as F;
         let is_in_folio = flags.is_in_large_folio();
         let by_folio = |one, in_folio| if is_in_folio { in_folio } else { one };
         match flags {
-            // A frame that was reused since: a slab is never mapped, and its word has false bits.
+            // The frame was reused since: a slab is never mapped, and its word has false bits.
             _ if flags.contains(F::SLAB) => FrameKind::Unknown,
             _ if flags.intersects(F::ZERO_PAGE | F::HUGE) => FrameKind::Beside,
             _ if flags.contains(F::RESERVED) => FrameKind::Beside,
@@ -341,13 +342,13 @@ impl FrameKind {
         }
     }
 
-    /// Whether its map count may be an average, on kernels that make such.
+    /// Returns whether the map count may be an average, on kernels with averages.
     pub fn is_in_folio(self) -> bool {
         matches!(self, FrameKind::PrivateInFolio | FrameKind::ShmemInFolio | FrameKind::FileInFolio)
     }
 }
 
-/// Joins ranges that are near each other, up to what one read takes.
+/// Joins ranges with a small gap between them, which one read then covers.
 pub(in crate::inspect::account) fn stretches(ranges: &[(u64, u64)], machine: &Machine) -> Vec<(u64, u64)> {
     let gap = if machine.is_captured() { 0 } else { GAP_FRAMES };
     let mut all: Vec<(u64, u64)> = Vec::new();
@@ -360,7 +361,7 @@ pub(in crate::inspect::account) fn stretches(ranges: &[(u64, u64)], machine: &Ma
     all
 }
 
-/// Reads the words of frames `first..end`: fewer where memory ends.
+/// Reads the words of the frames `first..end`. It reads fewer if memory ends before.
 pub(in crate::inspect::account) fn read(
     machine: &Machine,
     file: WordFile,

@@ -1,4 +1,4 @@
-//! What the count of a family comes to.
+//! The sums of the count of a family.
 
 use super::super::rests::FolioRest;
 use super::grouped::{ClassSum, FamilyGroup, GroupSums};
@@ -12,31 +12,32 @@ use crate::report::{Fact, FamilyClass, Reason};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FamilySums {
-    /// Each class that has any memory.
+    /// The classes that have any memory.
     pub classes: Vec<(FamilyClass, ClassSum)>,
-    /// Each address space.
+    /// The address spaces of the family.
     pub members: Vec<FamilyMember>,
-    /// Bytes of all frames, each once. Without frame numbers: the sum of Pss, which may be less.
+    /// The bytes of all frames, each once. Without frame numbers: the sum of Pss, which may be less.
     pub distinct: u64,
-    /// Whether that is no more than a lower bound.
+    /// Whether `distinct` is only a lower bound.
     pub is_lower_bound: bool,
     /// The sum of the Rss of all members.
     pub rss: u64,
-    /// Of the frames, bytes that other processes map too.
+    /// The bytes of frames that other processes map too.
     pub outside: Fact<u64>,
     /// The groups that were [asked for](Family::grouped), the largest first.
     pub groups: Vec<FamilyGroup>,
-    /// The rest of large anonymous folios that are mapped in part, by the member that it was found in first.
+    /// The unmapped rests of large anonymous folios that are mapped in part, by the member in which they were found
+    /// first.
     pub rests: Fact<Vec<FolioRest>>,
     /// Why there are no classes, if frame numbers are hidden.
     pub hidden: Option<Reason>,
 }
 
 impl Family {
-    /// The sums so far.
+    /// Returns the sums so far.
     ///
     /// # Errors
-    /// Map counts cannot be read, or the [budget](Family::with_budget) is over.
+    /// Fails if map counts cannot be read, or the [budget](Family::with_budget) is used up.
     pub fn sums(&mut self) -> Result<FamilySums> {
         self.flush()?;
         let mut members = self.members.clone();
@@ -95,9 +96,9 @@ impl Family {
     }
 }
 
-/// The sums of frames.
+/// Sums up frames.
 struct FrameSums {
-    /// Bytes of a frame.
+    /// The bytes of a frame.
     size: u64,
     classes: [ClassSum; FamilyClass::ALL.len()],
     members: Vec<MemberFrames>,
@@ -105,14 +106,14 @@ struct FrameSums {
     is_hidden: bool,
 }
 
-/// Bytes of the frames that only one member maps.
+/// The bytes of the frames that only one member maps.
 #[derive(Clone, Copy, Default)]
 struct MemberFrames {
-    /// Bytes that no other process maps.
+    /// The bytes that no other process maps.
     alone: u64,
-    /// Private ones of them.
+    /// The private bytes among these.
     ends: u64,
-    /// Bytes of which it is unknown whether other processes map them.
+    /// The bytes for which it is unknown whether other processes map them.
     unclear: u64,
 }
 
@@ -146,7 +147,7 @@ impl FrameSums {
         }
     }
 
-    /// What a frame adds to a sum.
+    /// Returns the sums of one frame.
     fn of_frame(&self, frame: OwnedFrame, count: Option<u64>) -> ClassSum {
         let is_outside = is_outside(frame, count);
         ClassSum {
@@ -163,14 +164,14 @@ impl FrameSums {
         }
     }
 
-    /// The sum of all classes.
+    /// Returns the sum of all classes.
     fn all(&self) -> ClassSum {
         let mut all = ClassSum::default();
         self.classes.iter().for_each(|sum| all.add(*sum));
         all
     }
 
-    /// Whether sums are known of which so many bytes are unclear, where `counts` tells whether map counts are.
+    /// Checks that sums with `unclear` bytes are known. `counts` is whether map counts can be read.
     fn known(&self, counts: &Fact<()>, unclear: u64) -> Fact<()> {
         counts.clone()?;
         match (unclear, self.is_hidden) {
@@ -181,7 +182,7 @@ impl FrameSums {
     }
 }
 
-/// Whether processes outside of the family map a frame too; `None` where its map count is unknown.
+/// Returns whether processes outside of the family also map a frame; `None` if its map count is unknown.
 fn is_outside(frame: OwnedFrame, count: Option<u64>) -> Option<bool> {
     count.map(|count| count > u64::from(frame.times))
 }

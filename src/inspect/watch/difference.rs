@@ -1,4 +1,4 @@
-//! What changed between two snapshots.
+//! The difference between two snapshots.
 
 use super::groups::{ChangeCounts, ChangeGroups, ChangesOfGroup};
 use super::regions::Change;
@@ -13,7 +13,7 @@ use crate::inspect::page::Evidence;
 use crate::kernel::{AddressRange, Key};
 use crate::report::PagesByReason;
 
-/// Compares two snapshots of a process. Dropping it ends what is under way.
+/// A comparison of two snapshots of a process. Dropping it stops the worker threads.
 ///
 /// ```
 /// use pmdb::inspect::{Difference, Snapshot};
@@ -42,37 +42,38 @@ pub struct Difference<'a> {
     space: &'a AddressSpace,
     before: &'a Snapshot,
     after: &'a Snapshot,
-    /// Where they are compared; `None` for all that they have.
+    /// The ranges that are compared; `None` for all of the snapshots.
     ranges: Option<Vec<AddressRange>>,
     filter: Option<Question>,
-    /// The sweep that looks for the pages that match, and those that it has found.
+    /// The sweep for the pages that match the filter, and the ranges of these pages.
     matching: Option<(KeptPages, Vec<AddressRange>)>,
     groups: Option<ChangeGroups<'a>>,
-    /// [`Evidence::ZONES`], if changes are added up by node.
+    /// [`Evidence::ZONES`], if changes are grouped by node.
     more: Evidence,
     budget: Budget,
-    /// What was found, once all was compared.
+    /// The result of the comparison, once it is complete.
     found: Option<FoundChanges>,
 }
 
-/// What changed between two snapshots.
+/// The changes between two snapshots.
 #[derive(Clone, Default, Debug)]
 #[non_exhaustive]
 pub struct FoundChanges {
-    /// The changes, by address.
+    /// The changes in the order of their addresses.
     pub changes: Vec<Change>,
-    /// Their sums.
+    /// The sums of the changes.
     pub counts: ChangeCounts,
-    /// Their groups, if they were asked for: regions in the order of their addresses.
+    /// The groups of changes, if they were asked for. Groups by region are in address order.
     pub groups: Option<Vec<ChangesOfGroup>>,
-    /// The pages that the filter can neither keep nor leave out.
+    /// The pages for which the filter is undecided.
     pub undecided: PagesByReason,
-    /// Where the filter keeps no change: the pages that changed without it.
+    /// The number of pages that changed without the filter, if the filter keeps no change.
     pub left_out: u64,
 }
 
 impl<'a> Difference<'a> {
-    /// Of a process, which `space` shows as it is now, at least where `before` was taken.
+    /// Returns a comparison of two snapshots of a process. `space` is its current address space, at least where
+    /// `before` was taken.
     pub fn new(space: &'a AddressSpace, before: &'a Snapshot, after: &'a Snapshot) -> Self {
         Difference {
             space,
@@ -88,17 +89,17 @@ impl<'a> Difference<'a> {
         }
     }
 
-    /// The same of these ranges alone (in order, disjoint).
+    /// Limits the comparison to these ranges, which are in order and disjoint.
     pub fn only(self, ranges: Option<&[AddressRange]>) -> Self {
         Difference { ranges: ranges.map(<[_]>::to_vec), ..self }
     }
 
-    /// The same of the pages that match now.
+    /// Limits the comparison to the pages that match the filter at present.
     pub fn matching(self, filter: Option<&Filter>) -> Self {
         Difference { filter: filter.map(|filter| Question::of_kept(filter, Evidence::empty())), ..self }
     }
 
-    /// The same, which adds the changes up by a key too. By symbol, `symbol_at` gives the symbols.
+    /// Also groups the changes by a key. `symbol_at` returns the symbols for groups by symbol.
     pub fn by(self, key: Key, symbol_at: Option<SymbolAt<'a>>) -> Self {
         let mut groups = ChangeGroups::new(key, self.space.page_size());
         groups.see(self.before.regions());
@@ -110,16 +111,18 @@ impl<'a> Difference<'a> {
         Difference { groups: Some(groups), more: key.need_of_samples() & Evidence::ZONES, ..self }
     }
 
-    /// The same, with what it may take.
+    /// Limits the comparison by a budget.
     pub fn with_budget(self, budget: Budget) -> Self {
         Difference { budget, ..self }
     }
 
-    /// The next step: each is of pages that are tested whether they match. `None` once all was compared.
+    /// Makes the next step, in which pages are tested against the filter. Returns `None` once the comparison is
+    /// complete.
     ///
     /// # Errors
-    /// The target is gone, the kernel refuses a read, or the [budget](Self::with_budget) is over. With a filter: the
-    /// target is a core, which has no page map, or a fact that it asks is unknown of all pages.
+    /// Fails if the target is gone, the kernel refuses a read, or the [budget](Self::with_budget) is used up. With a
+    /// filter, it fails if the target is a core, which has no page map, or if a fact of the filter is unknown for all
+    /// pages.
     pub fn next(&mut self) -> Result<Option<Step<()>>> {
         if self.found.is_some() {
             return Ok(None);
@@ -139,10 +142,10 @@ impl<'a> Difference<'a> {
         Ok(None)
     }
 
-    /// Compares what is left.
+    /// Makes all remaining steps. Returns the result.
     ///
     /// # Errors
-    /// As [`Difference::next`].
+    /// Fails like [`Difference::next`].
     pub fn finish(mut self) -> Result<FoundChanges> {
         while self.next()?.is_some() {}
         Ok(self.found.unwrap_or_default())

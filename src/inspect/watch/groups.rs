@@ -1,4 +1,4 @@
-//! Changes added up: all of them, and by what they have in common.
+//! The sums of changes: of all, and of groups with a common property.
 
 use super::regions::{Change, RegionGroups};
 use crate::inspect::by_symbol::{SymbolAt, parts_by_symbol};
@@ -8,31 +8,30 @@ use crate::report::{EventKind, NetEffect};
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
-/// The most regions that came after the first sample and have groups of their own: a watch may last for days.
+/// The most groups of regions that appear after the first sample. It is needed as a watch may last for days.
 pub const MOST_LATER_REGIONS: usize = 1 << 16;
 
 /// The sums of some changes.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct ChangeCounts {
-    /// Pages, with those that went with their region. A page that changed twice counts twice.
+    /// The number of pages, with those that went with their region. A page that changed twice counts twice.
     pub pages: u64,
-    /// Of each kind: its pages, or for changes of regions and of the process, these. Pages that went with their region
-    /// count as gone.
+    /// The number of each kind: pages, regions or processes. Pages that went with their region count as gone.
     pub kinds: BTreeMap<EventKind, u64>,
-    /// Changes of each kind. One holds neighbouring pages.
+    /// The number of changes of each kind. A change is of neighbouring pages.
     pub rows: BTreeMap<EventKind, u64>,
-    /// What they did to the memory of the process.
+    /// The net effect on the memory of the process.
     pub effect: NetEffect,
 }
 
 impl ChangeCounts {
-    /// Adds a change. Returns how many it counts: its pages, or the one region or process that it is about.
+    /// Adds a change. Returns the number that it counts for: its pages, or 1 for a region or the process.
     pub fn add(&mut self, change: &Change) -> u64 {
         self.add_pages(change, change.pages)
     }
 
-    /// Adds some of the pages of a change.
+    /// Adds a part of the pages of a change.
     fn add_pages(&mut self, change: &Change, pages: u64) -> u64 {
         let is_of_pages = change.kind.is_of_pages();
         let number = if is_of_pages { pages } else { 1 };
@@ -46,7 +45,7 @@ impl ChangeCounts {
         number
     }
 
-    /// Changes of regions.
+    /// Returns the number of changes of regions.
     pub fn regions(&self) -> u64 {
         self.rows.iter().filter(|(kind, _)| kind.is_of_regions()).map(|(_, rows)| rows).sum()
     }
@@ -62,19 +61,19 @@ impl AddAssign for ChangeCounts {
     }
 }
 
-/// What the changes of a group have in common.
+/// The common property of the changes of a group.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[non_exhaustive]
 pub enum ChangedGroup {
-    /// They are in the region with that number; `None` for those in regions that came when there were too many.
+    /// They are in the region with this number; `None` if the region appeared after there were too many.
     Region(Option<usize>),
-    /// What the pages are after them.
+    /// The answer for the pages after the change.
     Pages(Answer),
-    /// Their pages begin in the symbol with that number.
+    /// Their pages begin in the symbol with this number.
     Symbol(u32),
-    /// Their pages begin in no symbol, or they are changes of regions: in regions of that name.
+    /// Their pages begin in no symbol, or they are changes of regions; the regions have this name.
     NoSymbol(Name),
-    /// Their kind. By what pages are, that is the group of changes of regions.
+    /// Their kind. In groups by an answer for pages, it is used for changes of regions.
     Kind(EventKind),
 }
 
@@ -82,17 +81,17 @@ pub enum ChangedGroup {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ChangesOfGroup {
-    /// What they have in common.
+    /// The common property.
     pub group: ChangedGroup,
-    /// By region: the region as it was seen last, with all addresses that it had.
+    /// The region as it was seen last, with all addresses that it had, if changes are grouped by region.
     pub region: Option<Region>,
-    /// Their sums.
+    /// The sums of the changes.
     pub counts: ChangeCounts,
-    /// How many samples have some.
+    /// The number of samples with such changes.
     pub samples: u64,
 }
 
-/// Adds changes up by a key.
+/// Groups changes by a key.
 pub struct ChangeGroups<'a> {
     by: Key,
     size: PageSize,
@@ -105,30 +104,30 @@ pub struct ChangeGroups<'a> {
 struct Sums {
     counts: ChangeCounts,
     samples: u64,
-    /// The last sample that `samples` counts.
+    /// The last sample that is counted in `samples`.
     last: Option<u64>,
 }
 
 impl<'a> ChangeGroups<'a> {
-    /// By a key that changes have, for pages of `size` bytes.
+    /// Returns groups by a key of changes, for pages of `size` bytes.
     pub fn new(by: Key, size: PageSize) -> Self {
         let regions = RegionGroups::of_at_most(MOST_LATER_REGIONS);
         ChangeGroups { by, size, symbol_at: None, regions, groups: BTreeMap::new() }
     }
 
-    /// The same, with the symbols that pages begin in, for groups by symbol. Without them no page begins in one.
+    /// Sets the symbols in which pages begin, for groups by symbol. Without them, no page begins in a symbol.
     #[must_use]
     pub fn with_symbols(self, symbol_at: SymbolAt<'a>) -> Self {
         ChangeGroups { symbol_at: Some(symbol_at), ..self }
     }
 
-    /// Follows the regions to the next sample, in which they are these, in address order.
+    /// Continues with the regions of the next sample, in address order.
     pub fn see<'r>(&mut self, regions: impl Iterator<Item = &'r Region>) {
         self.regions.see(regions);
     }
 
-    /// Adds a change of the sample with that number. A change of the whole process is in no group. Once another program
-    /// is executed, its regions are others, and the effects are those since then.
+    /// Adds a change of the sample with this number. A change of the whole process is in no group. An exec begins new
+    /// regions and new net effects.
     pub fn add(&mut self, change: &Change, sample: u64) {
         if change.kind == EventKind::Executed {
             self.regions.forget();
@@ -149,7 +148,7 @@ impl<'a> ChangeGroups<'a> {
         self.add_pages(group, change, change.pages, sample);
     }
 
-    /// A change of pages is split between the symbols that they begin in.
+    /// Adds a change of pages to the groups of the symbols in which its pages begin.
     fn add_by_symbol(&mut self, change: &Change, region: &Name, sample: u64) {
         let symbol_at = self.symbol_at.as_mut().filter(|_| change.kind.is_of_pages());
         let (Some(address), Some(symbol_at)) = (change.address, symbol_at) else {
@@ -170,7 +169,7 @@ impl<'a> ChangeGroups<'a> {
         }
     }
 
-    /// The groups: regions in the order in which they were seen first.
+    /// Returns the groups; those by region in the order in which the regions were seen first.
     pub fn finish(self) -> Vec<ChangesOfGroup> {
         let ChangeGroups { regions, groups, .. } = self;
         let region = |group: &ChangedGroup| match group {

@@ -1,5 +1,5 @@
-//! Changes between two samples of the same addresses. A sample costs the reads of what is populated and a comparison of
-//! raw words; words that are the same are not decoded.
+//! The changes between two samples of the same addresses. A sample costs the reads of the populated pages and a
+//! comparison of raw words. Equal words are not decoded.
 
 mod difference;
 mod groups;

@@ -1,20 +1,20 @@
-//! Sets of numbers of pages and frames.
+//! Sets of page or frame numbers.
 
-/// Runs that are collected before those that overlap or adjoin are joined.
+/// The number of runs at which runs that overlap or adjoin are joined first.
 pub(super) const FIRST_JOIN: usize = 1 << 16;
 
-/// A set of numbers, such as those of pages or frames: sorted runs that neither overlap nor adjoin, as first number and
-/// end. One frame may be mapped by very many pages (the zero page, merged pages), so memory follows the runs of
-/// different numbers.
+/// A set of numbers of pages or frames, as sorted runs that neither overlap nor adjoin, each with its first number and
+/// its end. Very many pages may map one frame (the zero page, merged pages): memory depends on the runs of different
+/// numbers.
 #[derive(Clone, Default, Debug)]
 pub struct NumberSet {
     runs: Vec<(u64, u64)>,
-    /// How many runs there were after they were joined last; the runs before that number are in order.
+    /// The number of runs after the last join. The runs before this index are in order.
     joined: usize,
 }
 
 impl NumberSet {
-    /// Adds the numbers from `first` on.
+    /// Adds `count` numbers from `first` on.
     pub fn add(&mut self, first: u64, count: u64) {
         let end = first.saturating_add(count);
         match self.runs.last_mut() {
@@ -27,14 +27,14 @@ impl NumberSet {
         }
     }
 
-    /// Adds all of another set.
+    /// Adds all numbers of another set.
     pub fn add_all(&mut self, other: &NumberSet) {
         for (first, end) in &other.runs {
             self.add(*first, end - first);
         }
     }
 
-    /// Puts the runs in order: needed before each question.
+    /// Sorts and joins the runs, which all questions below need.
     pub fn join(&mut self) {
         self.runs.sort_unstable();
         self.runs.dedup_by(|next, run| {
@@ -47,12 +47,12 @@ impl NumberSet {
         self.joined = self.runs.len();
     }
 
-    /// How many numbers it has, once it is joined.
+    /// Returns how many numbers the set has. It must be joined.
     pub fn count(&self) -> u64 {
         self.runs.iter().map(|(first, end)| end - first).sum()
     }
 
-    /// How many numbers it has that `other` does not have, once both are joined.
+    /// Returns how many numbers the set has that `other` lacks. Both must be joined.
     pub fn count_outside(&self, other: &NumberSet) -> u64 {
         let mut both = other.clone();
         both.add_all(self);
@@ -60,7 +60,7 @@ impl NumberSet {
         both.count() - other.count()
     }
 
-    /// Whether it has a number, once it is joined.
+    /// Returns whether the set has a number. It must be joined.
     pub fn contains(&self, number: u64) -> bool {
         let after = self.runs.partition_point(|(first, _)| *first <= number);
         let run = after.checked_sub(1).and_then(|index| self.runs.get(index));

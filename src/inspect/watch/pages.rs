@@ -1,4 +1,4 @@
-//! What happened to a page between two samples.
+//! The changes of a page between two samples.
 
 use super::regions::{self, Change, Residence, effect, is_same_mapping};
 use super::words::{SampledPage, WordSample, spanning};
@@ -11,16 +11,16 @@ use crate::kernel::{AddressRange, PageSize, Region, State, VirtualAddress};
 use crate::report::{EventKind, FlagNames, NetEffect, PageFacts};
 use std::ops::Range;
 
-/// Which neighbouring pages that changed the same way share a row.
+/// The rule by which neighbouring pages with the same change share a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum JoinRule {
-    /// Neighbours whose states are the same. If they changed frames, the frames must follow each other too.
+    /// Their states are the same. If they changed frames, the frames must be consecutive too.
     NextFrames,
-    /// All whose states are the same.
+    /// Their states are the same.
     SameStates,
 }
 
-/// Two samples that are compared.
+/// Two samples to compare.
 #[derive(Clone, Copy)]
 pub(super) struct Pair<'a> {
     pub before: &'a WordSample,
@@ -29,8 +29,8 @@ pub(super) struct Pair<'a> {
 }
 
 impl<'a> Pair<'a> {
-    /// What changed, of the addresses `within` if they are given: regions first, then pages in address order. It ends
-    /// early once `goes_on`, which is asked often, is false.
+    /// Returns the changes, only those `within` the ranges if any are given: first regions, then pages in address
+    /// order. Ends early once `goes_on`, which is called often, returns false.
     pub fn changes(
         self,
         extra: Evidence,
@@ -44,7 +44,7 @@ impl<'a> Pair<'a> {
             let range = AddressRange::of_length(VirtualAddress::new(page << size.shift()), size.bytes());
             within.is_none_or(|sorted| range.is_some_and(|range| range.within(sorted).next().is_some()))
         };
-        // Only a watch looks at frames, and compares neighbouring samples.
+        // Only a watch considers frames, and it compares consecutive samples.
         let is_next = join == JoinRule::NextFrames;
         let differing = self.now.words.differences(&self.before.words, new.into(), is_next, goes_on);
         let tells_huge = self.before.tells_huge && self.now.tells_huge;
@@ -57,8 +57,8 @@ impl<'a> Pair<'a> {
         regions.into_iter().chain(pages)
     }
 
-    /// What happened to regions, with the pages that went with them, and the indices of the pages that are mapped anew:
-    /// nothing was there before that they could be compared with.
+    /// Returns the changes of regions, with the pages that went with them, and the indices of newly mapped pages. These
+    /// have no earlier contents to be compared with.
     fn region_changes(self, within: Option<&[AddressRange]>) -> (Vec<Change>, Vec<Range<u64>>) {
         fn regions(sample: &WordSample) -> Vec<&Region> {
             sample.regions.iter().map(|(region, _)| region).collect()
@@ -68,7 +68,7 @@ impl<'a> Pair<'a> {
             return (changes, new);
         }
         let size = self.space.page_size();
-        // Of a region that ends outside of the samples, only what was sampled is known.
+        // If a region ends outside of the samples, only the sampled part is known.
         let sampled = |range: AddressRange| {
             let parts = [self.before, self.now].map(|sample| sample.sampled_part(range));
             let is_within = within.is_none_or(|within| range.within(within).next().is_some());
@@ -99,7 +99,7 @@ impl<'a> Pair<'a> {
         (changes, new)
     }
 
-    /// The pages of `range` that had contents before, and the effect of their going.
+    /// Returns the number of pages of `range` that had contents before, and the net effect of their loss.
     fn pages_gone_with(self, range: AddressRange, within: Option<&[AddressRange]>) -> (u64, NetEffect) {
         let size = self.space.page_size();
         let place = self.before.place(range.start()).map(|(_, place)| place);
@@ -119,13 +119,13 @@ impl<'a> Pair<'a> {
         (gone, sum)
     }
 
-    /// The kind for a page that moved, if its frames are on different nodes.
+    /// Returns the kind for a page that moved between frames on different nodes.
     fn on_another_node(self, kind: EventKind, then: SampledPage, now: SampledPage) -> Option<EventKind> {
         let is_other = kind == EventKind::Moved && self.node(then)? != self.node(now)?;
         is_other.then_some(EventKind::ChangedNode)
     }
 
-    /// The node of its frame.
+    /// Returns the NUMA node of the frame.
     fn node(self, seen: SampledPage) -> Option<u32> {
         Some(self.space.zones().ok()?.of(seen.entry.frame()?)?.node)
     }
@@ -149,14 +149,14 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// Joins neighbouring pages that changed the same way.
+/// Joins neighbouring pages with the same change.
 struct Merger<'a> {
     pair: Pair<'a>,
     extra: Evidence,
     join: JoinRule,
-    /// Whether both samples tell huge mappings: a split or collapse shows only then.
+    /// Whether both samples show huge mappings, without which a split or collapse is not visible.
     tells_huge: bool,
-    /// One change of each kind may be growing: flags and map count of a page can change at once.
+    /// The unfinished changes, at most one of each kind: flags and map count of a page can change at once.
     growing: Vec<Change>,
 }
 
@@ -165,7 +165,7 @@ impl Merger<'_> {
     fn push(&mut self, page: u64, then: SampledPage, now: SampledPage) -> Vec<Change> {
         let size = self.pair.space.page_size();
         let address = VirtualAddress::new(page << size.shift());
-        // Pages that went with their region were reported with it.
+        // Pages that went with their region are in its change.
         let Some((region, place)) = self.pair.now.place(address) else {
             return Vec::new();
         };
@@ -177,7 +177,7 @@ impl Merger<'_> {
         let (main, others) = event_kinds(then, before.state, now, after.state, self.extra);
         let main = main.map(|kind| self.pair.on_another_node(kind, then, now).unwrap_or(kind));
         let main = main.map(|kind| (kind, effect(before.state, after.state, size.bytes())));
-        // What else changed does not count again.
+        // Further changes of the same page have no net effect of their own.
         let others = others.map(|kind| (kind, NetEffect::default()));
         let mut ended = Vec::new();
         for (kind, effect) in main.into_iter().chain(others) {
@@ -195,7 +195,7 @@ impl Merger<'_> {
         ended
     }
 
-    /// Adds a change. Returns the one of its kind that ends before it.
+    /// Adds a change. Returns the change of the same kind that ends before it.
     fn add(&mut self, change: Change) -> Option<Change> {
         let (size, join) = (self.pair.space.page_size(), self.join);
         let slot = self.growing.iter_mut().find(|growing| growing.kind == change.kind);
@@ -210,14 +210,14 @@ impl Merger<'_> {
         None
     }
 
-    /// The changes that are left.
+    /// Returns the unfinished changes.
     fn finish(&mut self) -> Vec<Change> {
         self.growing.sort_by_cached_key(|change| change.address);
         std::mem::take(&mut self.growing)
     }
 }
 
-/// Whether `next` is the same change of the page after those of `growing`, and joins them.
+/// Returns whether `next` is the same change of the next page and joins `growing`.
 fn continues_change(growing: &Change, next: &Change, size: PageSize, join: JoinRule) -> bool {
     let follows = |a: &PageFacts, b: &PageFacts| match (a.pfn, b.pfn) {
         (Some(first), Some(next)) => first.checked_add(growing.pages) == Some(next),
@@ -241,7 +241,7 @@ fn continues_change(growing: &Change, next: &Change, size: PageSize, join: JoinR
         && same(&growing.after, &next.after, growing.kind.has_scattered_frames())
 }
 
-/// What happened to the place of the page, and what else, as far as the entries of both samples show.
+/// Returns the change of the place of a page, and its other changes, as far as both entries show them.
 fn event_kinds(
     then: SampledPage,
     before: State,
@@ -253,14 +253,14 @@ fn event_kinds(
     let flags = same_frame && extra.contains(Evidence::FLAGS) && then.flags != now.flags;
     let counts = same_frame && extra.contains(Evidence::COUNTS) && then.map_count != now.map_count;
     let main = main_kind(then, before, now, after);
-    // A page that comes has the bit of its region, and one that the kernel puts together has it too.
+    // The kernel sets the bit of a new page as in its region, and that of a page that it collapses.
     let soft_dirty = extra.contains(Evidence::SOFT_DIRTY)
         && !then.entry.is_soft_dirty()
         && now.entry.is_soft_dirty()
         && [before, after].into_iter().all(|state| Residence::of(state) != Residence::Nowhere)
         && !matches!(main, Some(EventKind::CopiedOnWrite | EventKind::Unmerged | EventKind::Collapsed));
     let written = match (then.contents, now.contents) {
-        // A copy on write has been written to.
+        // A copy on write was written to.
         (Some(then), Some(now)) => then != now && !matches!(main, Some(EventKind::CopiedOnWrite | EventKind::Unmerged)),
         _ => false,
     };
@@ -273,7 +273,7 @@ fn event_kinds(
     (main, others.into_iter().flatten())
 }
 
-/// What happened to the place of the page.
+/// Returns the change of the place of a page.
 fn main_kind(then: SampledPage, before: State, now: SampledPage, after: State) -> Option<EventKind> {
     use Residence::{Memory, Nowhere, Swap};
     use State::{Guard, Migrating, Present};
@@ -282,7 +282,7 @@ fn main_kind(then: SampledPage, before: State, now: SampledPage, after: State) -
         (_, Guard) => EventKind::GuardInstalled,
         (Guard, _) => EventKind::GuardRemoved,
         (Present, Present) => return kind_of_present(then, now),
-        // The entry of a migrating page holds the frame that it leaves.
+        // The entry of a migrating page has the frame that the page leaves.
         (Migrating, Present) => {
             let left = then.entry.swap().map(|swap| swap.offset);
             let arrived = now.entry.frame().map(|frame| frame.get());
@@ -293,7 +293,7 @@ fn main_kind(then: SampledPage, before: State, now: SampledPage, after: State) -
             (Memory, Swap) => EventKind::SwappedOut,
             (Nowhere, Memory | Swap) => EventKind::Came,
             (Memory | Swap, Nowhere) => EventKind::Went,
-            // It is migrating: a later sample shows its new frame.
+            // The page is migrating: a later sample shows its new frame.
             (Memory, Memory) | (Swap, Swap) | (Nowhere, Nowhere) => return None,
         },
     })
@@ -305,18 +305,18 @@ fn kind_of_present(then: SampledPage, now: SampledPage) -> Option<EventKind> {
         (true, false) => return Some(EventKind::Unmerged),
         _ => {}
     }
-    // Bit 61 is that of a file also for the huge zero page.
+    // Bit 61 is also set for the huge zero page.
     let copied =
         if then.is_zero { !now.is_zero } else { then.entry.is_file_or_shared() && !now.entry.is_file_or_shared() };
     Some(match (then.is_huge, now.is_huge) {
         (false, true) => EventKind::Collapsed,
-        // A private copy loses bit 61 even where frames are hidden.
+        // A private copy lacks bit 61, also if frame numbers are hidden.
         _ if copied => EventKind::CopiedOnWrite,
         _ if then.entry.frame() == now.entry.frame() => match (then.is_huge, now.is_huge) {
             (true, false) => EventKind::Split,
             _ => return None,
         },
-        // A page that was shared and no longer is was copied by a write. A page that was exclusive was moved by the
+        // A page that was shared and is exclusive now was copied by a write. A page that was exclusive was moved by the
         // kernel.
         _ if !then.entry.is_exclusive() && now.entry.is_exclusive() => EventKind::CopiedOnWrite,
         _ => EventKind::Moved,

@@ -1,11 +1,11 @@
-//! Changes between two samples, and those of regions.
+//! The changes between two samples, and the comparison of regions.
 
 use super::words::spanning;
 use crate::kernel::{AddressRange, PageSize, Region, State, VirtualAddress};
 use crate::report::{EventKind, NetEffect, PageFacts};
 use std::collections::HashMap;
 
-/// A range of addresses whose region has changed.
+/// A range of addresses with a change of its region.
 pub(super) struct RegionChange<'a> {
     pub kind: EventKind,
     pub range: AddressRange,
@@ -13,8 +13,8 @@ pub(super) struct RegionChange<'a> {
     pub after: Option<&'a Region>,
 }
 
-/// Compares two lists in address order. A region split or joined by a change of permissions has not gone: the
-/// comparison is of the mappings at the addresses.
+/// Compares two lists of regions in address order, by the mappings at each address: a region that a change of
+/// permissions splits or joins has not gone.
 pub(super) fn compare_regions<'a>(before: &[&'a Region], after: &[&'a Region]) -> Vec<RegionChange<'a>> {
     let lacks = |list: &[&Region], region: &Region| {
         let index = list.partition_point(|other| other.range.start() < region.range.start());
@@ -66,8 +66,8 @@ pub(super) fn compare_regions<'a>(before: &[&'a Region], after: &[&'a Region]) -
     changes
 }
 
-/// The parts of `region` where none of `others` is the same mapping, each with one of `others` that is elsewhere in
-/// `region`.
+/// Returns the parts of `region` in which none of `others` is the same mapping. With each, it returns one of `others`
+/// that is the same mapping elsewhere in `region`, if there is one.
 fn parts<'a>(region: &Region, others: &[&'a Region]) -> Vec<(AddressRange, Option<&'a Region>)> {
     let kept: Vec<&Region> = overlapping(others, region.range).filter(|other| is_same_mapping(region, other)).collect();
     let rest = kept.first().copied();
@@ -94,11 +94,11 @@ fn overlapping<'a, 'b>(
         .take_while(move |region| region.range.start() < range.end())
 }
 
-/// Whether both are of one mapping, as far as `maps` shows: both have the same bytes of the same file at the same
-/// address, or both are private memory of the same name. Their pages can be compared.
+/// Returns whether both regions are of one mapping, as far as `maps` shows: they have the same bytes of the same file
+/// at the same address, or are private memory with the same name. Then their pages can be compared.
 ///
-/// A file may be renamed or deleted, and memory may grow, merge and change its rights: it stays the same mapping.
-/// Private memory that replaces private memory cannot be told from it.
+/// A file may be renamed or deleted, and memory may grow, merge and change its permissions: the mapping stays the same.
+/// Private memory that replaces other private memory looks like the same mapping.
 pub(super) fn is_same_mapping(a: &Region, b: &Region) -> bool {
     let has_path = |region: &Region| region.name.as_bytes().starts_with(b"/");
     let base = |region: &Region| region.offset.wrapping_sub(region.range.start().get());
@@ -110,8 +110,8 @@ pub(super) fn is_same_mapping(a: &Region, b: &Region) -> bool {
     a.device == b.device && a.inode == b.inode && a.permissions.shared == b.permissions.shared && is_same_object
 }
 
-/// The name that a region was given. `[heap]` and `[stack]` only say where it is: the kernel calls that part of the
-/// memory so that has a certain address.
+/// Returns the name that was given to a region. `[heap]` and `[stack]` are none: the kernel shows them for memory at a
+/// certain address.
 fn own_name(region: &Region) -> &[u8] {
     match region.name.as_bytes() {
         b"[heap]" | b"[stack]" => b"",
@@ -119,34 +119,34 @@ fn own_name(region: &Region) -> &[u8] {
     }
 }
 
-/// What happened between two samples.
+/// A change between two samples.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Change {
     /// The kind of change.
     pub kind: EventKind,
-    /// Where it starts; `None` for what happened to the whole process.
+    /// The first address; `None` for a change of the whole process.
     pub address: Option<VirtualAddress>,
-    /// The number of neighbouring pages; 0 for the whole process. The frames of a watch, before and after, follow each
-    /// other too, except those of pages that came, went or were swapped. For a region that went or shrank: its pages
-    /// that were in memory or in swap.
+    /// The number of neighbouring pages; 0 for the whole process. In a watch, their frames are consecutive too, before
+    /// and after, except those of pages that came, went or were swapped. For a region that went or shrank, the number
+    /// of its pages that were in memory or in swap.
     pub pages: u64,
-    /// What it did to the memory of the process.
+    /// The net effect on the memory of the process.
     pub effect: NetEffect,
-    /// For changes of a region: the addresses that changed.
+    /// The addresses that changed, for a change of a region.
     pub range: Option<AddressRange>,
-    /// The first page as it was.
+    /// The first page before the change.
     pub before: Option<PageFacts>,
-    /// The first page as it is.
+    /// The first page after the change.
     pub after: Option<PageFacts>,
-    /// The region. For a change of the region: as it was, unless it is new.
+    /// The region. For a change of a region, it is the earlier one, unless the region is new.
     pub region: Option<Region>,
-    /// The region as it is, for a change of a region that is still there.
+    /// The later region, for a change of a region that still exists.
     pub region_after: Option<Region>,
 }
 
 impl Change {
-    /// The addresses that changed, with pages of `size` bytes; `None` for what happened to the whole process.
+    /// Returns the addresses that changed, with pages of `size` bytes; `None` for a change of the whole process.
     pub fn addresses(&self, size: PageSize) -> Option<AddressRange> {
         self.range.or_else(|| AddressRange::of_length(self.address?, self.pages.saturating_mul(size.bytes())))
     }
@@ -166,7 +166,7 @@ impl Change {
     }
 }
 
-/// Where the contents of a page are.
+/// The place of the contents of a page.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Residence {
     Memory,
@@ -177,7 +177,7 @@ pub(super) enum Residence {
 impl Residence {
     pub fn of(state: State) -> Residence {
         match state {
-            // The frame that a migrating page leaves, or the one that it gets, is its own.
+            // A migrating page keeps its memory: the frame that it leaves, or the one that it gets.
             State::Present | State::Migrating => Residence::Memory,
             State::Swapped => Residence::Swap,
             _ => Residence::Nowhere,
@@ -185,7 +185,7 @@ impl Residence {
     }
 }
 
-/// What it does to the memory of the process that pages of `bytes` bytes change from one state to another.
+/// Returns the net effect on memory if pages of `bytes` bytes change from one state to another.
 pub(super) fn effect(before: State, after: State, bytes: u64) -> NetEffect {
     let (before, after) = (Residence::of(before), Residence::of(after));
     let bytes_if = |residence| {
@@ -200,28 +200,28 @@ pub(super) fn effect(before: State, after: State, bytes: u64) -> NetEffect {
     NetEffect { came, went, swap_came, swap_went }
 }
 
-/// Gives each region a number that it keeps while it grows, shrinks and changes its rights, and that its parts have
-/// after it was split. A region that was unmapped and is mapped again in the same way has its number again.
+/// Gives each region a number. A region keeps it when it grows, shrinks, changes its permissions or is split. A region
+/// that was unmapped and is mapped again in the same way gets its number again.
 #[derive(Default)]
 pub struct RegionGroups {
-    /// The regions seen last, in address order.
+    /// The regions of the last sample, in address order.
     last: Vec<(Region, Option<usize>)>,
-    /// The regions seen; if that were too many, only those seen last.
+    /// All regions that were seen; only the last ones if there were too many.
     known: HashMap<Region, Option<usize>>,
     groups: Vec<Region>,
-    /// The most regions that get numbers beside those of the first list.
+    /// The most regions that get numbers beside those of the first sample.
     most_later: Option<usize>,
-    /// How many numbers there may be, once a list has been seen.
+    /// The most numbers, once a sample was seen.
     most: Option<usize>,
 }
 
 impl RegionGroups {
-    /// Of the regions that are not in the first list, at most so many get numbers.
+    /// Limits the number of regions that get numbers beside those of the first sample.
     pub fn of_at_most(later: usize) -> Self {
         RegionGroups { most_later: Some(later), ..RegionGroups::default() }
     }
 
-    /// Takes the regions of a later sample, in address order.
+    /// Continues with the regions of the next sample, in address order.
     pub fn see<'r>(&mut self, regions: impl Iterator<Item = &'r Region>) {
         let regions: Vec<&Region> = regions.collect();
         if regions.iter().copied().eq(self.last.iter().map(|(region, _)| region)) {
@@ -235,7 +235,7 @@ impl RegionGroups {
         if self.most.is_some_and(|most| self.known.len() > 2 * most + now.len()) {
             self.known = self.last.iter().chain(&now).cloned().collect();
         }
-        // Of a region that was split, the longest part gives the rights.
+        // The longest part of a region that was split determines its permissions.
         let mut shortest_first: Vec<&(Region, Option<usize>)> = now.iter().collect();
         shortest_first.sort_by_cached_key(|(region, _)| region.range.len());
         for (region, number) in shortest_first {
@@ -247,8 +247,8 @@ impl RegionGroups {
         self.last = now;
     }
 
-    /// The number of a region. One that was not seen goes on from the region seen last that it has most of, among
-    /// those with the same rights if there are any. `None`: it is one of those that came when there were too many.
+    /// Returns the number of a region. A new region gets that of the last region with which it shares most addresses,
+    /// if possible one with the same permissions. Returns `None` if the region appeared after there were too many.
     pub fn number(&mut self, region: &Region) -> Option<usize> {
         if let Some(number) = self.known.get(region) {
             return *number;
@@ -267,12 +267,12 @@ impl RegionGroups {
         number
     }
 
-    /// The region with that number as it was seen last, with all addresses that it ever had.
+    /// Returns the region with this number as it was seen last, with all addresses that it ever had.
     pub fn region(&self, number: usize) -> Option<&Region> {
         self.groups.get(number)
     }
 
-    /// Begins again: no later region goes on from one before.
+    /// Discards the regions, so that no later one gets the number of an earlier one.
     pub fn forget(&mut self) {
         self.last.clear();
         self.known.clear();

@@ -1,4 +1,4 @@
-//! A sample that is kept, to be compared with a later one or with one of another process, with which it may share
+//! A sample that is kept for a comparison with a later one, or with one of another process, with which it may share
 //! frames.
 
 use super::numbers::NumberSet;
@@ -17,7 +17,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::num::NonZeroU64;
 use std::sync::OnceLock;
 
-/// Bytes of the target's memory that are read and hashed at a time.
+/// The bytes of memory that are read and hashed at a time.
 const CHUNK: usize = 1 << 20;
 
 /// The page map of a process at one time, with its regions.
@@ -27,9 +27,9 @@ pub struct Snapshot {
     areas: SwapTypes,
     present: u64,
     swapped: u64,
-    /// Pages whose contents were hashed; `None` if contents are not part of the snapshot.
+    /// The number of pages whose contents were hashed; `None` if the snapshot has no contents.
     hashed: Option<u64>,
-    /// The frames that another process may map too, once they were asked for.
+    /// The frames that another process may map too, computed when they are first needed.
     frames: OnceLock<SharedFrames>,
 }
 
@@ -41,31 +41,31 @@ pub struct OpenSnapshot {
     areas: SwapTypes,
     budget: Budget,
     progress: SnapshotProgress,
-    /// Pages that are present and swapped, once the page map was read.
+    /// The numbers of present and of swapped pages, once the page map was read.
     populated: Option<(u64, u64)>,
     contents: Option<ContentReader>,
 }
 
-/// How far a snapshot is: in the page map first, then in the resident pages, if their contents are part of it.
+/// The progress of a snapshot: in the page map, and then in the resident pages if their contents are hashed.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct SnapshotProgress {
-    /// Pages that were read.
+    /// The number of pages that were read.
     pub done: u64,
-    /// Pages that there are to read.
+    /// The number of pages to read.
     pub total: u64,
 }
 
 impl OpenSnapshot {
-    /// The same, with what it may take.
+    /// Limits the snapshot by a budget.
     pub fn with_budget(self, budget: Budget) -> Self {
         OpenSnapshot { sampling: self.sampling.with_budget(budget.clone()), budget, ..self }
     }
 
-    /// Reads the next pages, and says how far it is. `None` after the last ones.
+    /// Reads the next pages. Returns the progress; `None` after the last ones.
     ///
     /// # Errors
-    /// The target is gone, the kernel refuses a read, or the budget is over.
+    /// Fails if the target is gone, the kernel refuses a read, or the budget is used up.
     pub fn advance(&mut self) -> Result<Option<SnapshotProgress>> {
         if self.populated.is_none() {
             if self.sampling.advance(&PageWords::default())? {
@@ -88,18 +88,18 @@ impl OpenSnapshot {
         Ok(Some(self.progress))
     }
 
-    /// Reads what is left.
+    /// Reads all remaining pages. Returns the snapshot.
     ///
     /// # Errors
-    /// As [`OpenSnapshot::advance`].
+    /// Fails like [`OpenSnapshot::advance`].
     pub fn finish(self) -> Result<Snapshot> {
         self.take(|_| Ok(()))
     }
 
-    /// Reads what is left, and calls `seen` with its progress after each step.
+    /// Reads all remaining pages, and calls `seen` with the progress after each step. Returns the snapshot.
     ///
     /// # Errors
-    /// As [`OpenSnapshot::advance`], and those of `seen`.
+    /// Fails like [`OpenSnapshot::advance`], or if `seen` does.
     pub fn take(mut self, mut seen: impl FnMut(SnapshotProgress) -> Result<()>) -> Result<Snapshot> {
         while let Some(progress) = self.advance()? {
             seen(progress)?;
@@ -118,12 +118,12 @@ struct ContentReader {
     reader: MemoryReader,
     buffer: Vec<u8>,
     page: PageSize,
-    /// Pages that were hashed.
+    /// The number of pages that were hashed.
     hashed: u64,
-    /// Whether some of them are not of the kernel's own memory, which every capture has.
+    /// Whether some of the pages are not of the kernel, whose memory every capture has.
     has_memory: bool,
     kernel_memory: Vec<AddressRange>,
-    /// Why the first page was not read that a capture or a core does not have.
+    /// The error of the first page that a capture or a core lacks.
     missing: Option<process::Error>,
 }
 
@@ -142,10 +142,10 @@ impl ContentReader {
         }
     }
 
-    /// The number of pages that were hashed.
+    /// Returns the number of pages that were hashed.
     ///
     /// # Errors
-    /// It is of a capture or core without memory.
+    /// Fails for a capture or core without memory.
     fn finish(self) -> Result<u64> {
         match self.missing.filter(|_| !self.has_memory) {
             Some(missing) => Err(missing.into()),
@@ -153,7 +153,7 @@ impl ContentReader {
         }
     }
 
-    /// Hashes the next pages as far as they are resident; others get no hash. False after the last ones.
+    /// Hashes the next pages as far as they are resident. Others get no hash. Returns false after the last ones.
     fn advance(&mut self, words: &mut PageWords, target: &Target) -> Result<bool> {
         let page_bytes = self.page.bytes() as usize;
         let Some((first, hashes)) = words.present_from(&mut self.place, (CHUNK / page_bytes).max(1)) else {
@@ -179,13 +179,13 @@ impl ContentReader {
             *hash = NonZeroU64::new(hasher.finish() | 1);
         }
         self.hashed += read as u64;
-        // The page that ended it has gone meanwhile, or is memory of a device.
+        // The page that ended the read has gone since, or is memory of a device.
         self.place.skip(if reading.ended.is_some() { read + 1 } else { read.max(1).min(asked) });
         Ok(true)
     }
 }
 
-/// How a page of one process, or sample, relates to another.
+/// The relation of a page to that of another process or sample.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[non_exhaustive]
 pub enum PageRelation {
@@ -197,7 +197,7 @@ pub enum PageRelation {
     OnlyFirst,
     /// Only the second has a page there.
     OnlySecond,
-    /// The second has another page there or none, and maps the frame of the first at another address.
+    /// The second maps the frame of the first at another address, and has a different page or none there.
     Elsewhere,
 }
 
@@ -205,21 +205,21 @@ pub enum PageRelation {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct SharedPages {
-    /// The first page, in the first process, or in the second if only that has it.
+    /// The first page: its address in the first process, or in the second if only that has it.
     pub address: VirtualAddress,
-    /// How many.
+    /// The number of pages.
     pub pages: u64,
-    /// Their relation.
+    /// The relation of the pages.
     pub relation: PageRelation,
-    /// Whether the next write by the first process copies them: private pages that are not exclusive to it.
+    /// Whether the next write by the first process copies the pages: they are private and not exclusive to it.
     pub copied_by_next_write: bool,
 }
 
 impl Snapshot {
     /// Begins a snapshot of `spans`. In `extra`, [`Evidence::FLAGS`] and [`Evidence::COUNTS`] keep flags and map
-    /// counts, and [`Evidence::SOFT_DIRTY`] has soft-dirty bits compared; check them with [`AddressSpace::require`]
-    /// first. [`Evidence::KINDS`] tells zero pages, where flags or the scan can be read. With `contents`, resident
-    /// pages are read and hashed.
+    /// counts, [`Evidence::SOFT_DIRTY`] compares soft-dirty bits, and [`Evidence::KINDS`] detects zero pages if flags
+    /// or PAGEMAP_SCAN can be read. The first three must be checked with [`AddressSpace::require`]. With `contents`,
+    /// resident pages are read and hashed.
     pub fn begin(space: &AddressSpace, spans: Vec<AddressRange>, extra: Evidence, contents: bool) -> OpenSnapshot {
         let total = spans.iter().map(|span| span.pages(space.page_size())).sum();
         OpenSnapshot {
@@ -233,58 +233,58 @@ impl Snapshot {
         }
     }
 
-    /// The addresses that were asked for, in order.
+    /// Returns the ranges of the snapshot, in order.
     pub fn spans(&self) -> &[AddressRange] {
         &self.sample.spans
     }
 
-    /// The regions of which a part was sampled, and those next to what was.
+    /// Returns the regions of which a part was sampled, and the regions next to the ranges.
     pub fn regions(&self) -> impl Iterator<Item = &Region> {
         self.sample.regions.iter().map(|(region, _)| region)
     }
 
-    /// What it keeps beside the entries: flags, map counts, soft-dirty bits.
+    /// Returns what is compared beside the entries: flags, map counts, soft-dirty bits.
     pub fn extra(&self) -> Evidence {
         self.extra
     }
 
-    /// Pages that are present.
+    /// Returns the number of present pages.
     pub fn present(&self) -> u64 {
         self.present
     }
 
-    /// Pages in swap.
+    /// Returns the number of pages in swap.
     pub fn swapped(&self) -> u64 {
         self.swapped
     }
 
-    /// Whether contents are part of it.
+    /// Returns whether the snapshot has contents.
     pub fn has_contents(&self) -> bool {
         self.hashed.is_some()
     }
 
-    /// Present pages whose contents could not be read; 0 if contents are not part of it.
+    /// Returns the number of present pages whose contents could not be read; 0 if the snapshot has no contents.
     pub fn unread(&self) -> u64 {
         self.hashed.map_or(0, |hashed| self.present.saturating_sub(hashed))
     }
 
-    /// Bytes of memory that it takes.
+    /// Returns the bytes of memory that the snapshot takes.
     pub fn size(&self) -> usize {
         self.sample.words.size()
     }
 
-    /// Populated pages in `range`, in order.
+    /// Returns the populated pages in `range`, in order.
     fn pages(&self, range: AddressRange) -> impl Iterator<Item = (u64, SampledPage)> {
         let first = self.sample.page.index(range.start());
         self.sample.words.pages(first, first + range.pages(self.sample.page))
     }
 
-    /// Whether a page has contents: present, or in swap.
+    /// Returns whether a page has contents, which are present or in swap.
     fn holds(&self, entry: PageMapEntry) -> bool {
         entry.is_present() || self.areas.holds(entry)
     }
 
-    /// Pages of `range` that are present or swapped.
+    /// Returns the number of pages of `range` that are present or swapped.
     pub fn populated_in(&self, range: AddressRange) -> u64 {
         let held = |(_, page): &(u64, SampledPage)| self.holds(page.entry);
         self.pages(range).filter(held).count() as u64
@@ -295,25 +295,26 @@ impl Snapshot {
         self.frames.get_or_init(|| SharedFrames::of(all()))
     }
 
-    /// The frames and the slots in swap of the pages of `range`, in their order; without zero pages.
+    /// Returns a number for the frame or swap slot of each page of `range`, in order, without zero pages.
     pub fn places_in(&self, range: AddressRange) -> impl Iterator<Item = u64> {
         let held = |(_, page): &(u64, SampledPage)| self.holds(page.entry) && !page.is_zero;
         self.pages(range).filter(held).map(|(_, page)| place(page.entry))
     }
 
-    /// The places of pages of `range` that are present or swapped, without those whose frames `other` maps anywhere.
+    /// Returns such a number for each page of `range` that is present or swapped, unless `other` maps its frame
+    /// anywhere.
     pub fn places_alone_in(&self, range: AddressRange, other: &Snapshot) -> impl Iterator<Item = u64> {
         let alone = |(_, page): &(u64, SampledPage)| self.holds(page.entry) && !other.frames().contains_frame_of(*page);
         self.pages(range).filter(alone).map(|(_, page)| place(page.entry))
     }
 
-    /// Present pages whose contents one of the two lacks, if both have contents.
+    /// Returns the number of present pages whose contents one of the snapshots lacks, if both have contents.
     pub fn uncompared(&self, other: &Snapshot) -> u64 {
         if self.has_contents() && other.has_contents() { self.unread().max(other.unread()) } else { 0 }
     }
 
-    /// Whether a write since `self` to some page of a writable region does not show in `later`: the page kept its
-    /// frame, one of the two lacks its contents, and its soft-dirty bit was set already, or is not tracked.
+    /// Returns whether a write to a page of a writable region since `self` may not show in `later`: the page kept its
+    /// frame, one of the snapshots lacks its contents, and its soft-dirty bit was already set or is not tracked.
     pub fn hides_writes(&self, later: &Snapshot, within: Option<&[AddressRange]>) -> bool {
         let tracked = (self.extra & later.extra).contains(Evidence::SOFT_DIRTY);
         let is_hidden = |then: SampledPage, now: SampledPage| {
@@ -331,8 +332,9 @@ impl Snapshot {
         })
     }
 
-    /// What changed from `self` to `later`: regions first, then pages in address order. `space` shows the same process,
-    /// or another process of the same machine. Once `budget` is over, the rest is missing: [`Budget::check`] tests it.
+    /// Returns the changes from `self` to `later`: first regions, then pages in address order. `space` is of the same
+    /// process, or of another process of the same machine. If `budget` is used up, changes are missing:
+    /// [`Budget::check`] fails then.
     pub fn changes<'s>(
         &'s self,
         later: &'s Snapshot,
@@ -343,7 +345,8 @@ impl Snapshot {
         self.changes_with(Evidence::empty(), later, within, space, budget)
     }
 
-    /// The same with [`Evidence::ZONES`], if that is `more`: pages on different nodes are in changes of their own.
+    /// Returns the changes as [`changes`](Self::changes) does. If `more` is [`Evidence::ZONES`], pages on different
+    /// nodes are in different changes.
     pub(super) fn changes_with<'s>(
         &'s self,
         more: Evidence,
@@ -356,10 +359,10 @@ impl Snapshot {
         pair.changes(self.extra & later.extra | more, JoinRule::SameStates, within, || budget.go_on().is_ok())
     }
 
-    /// Compares the pages of `range` with those of `other` from the address `theirs` on, if it has any there. Rows come
-    /// in address order for each of the two. A page whose frame `other` maps elsewhere is in one row, and the page that
-    /// `other` has in its place in another. Pages of `other` whose frames this maps at other addresses come in no row
-    /// of `other`'s.
+    /// Compares the pages of `range` with those of `other` from the address `theirs` on, if it has any there. Rows are
+    /// in address order for each process. If `other` maps the frame of a page elsewhere, that page is in one row, and
+    /// the page of `other` at its place in another. Pages of `other` whose frames this process maps at other addresses
+    /// are in no row of `other`.
     pub fn compare<'s>(
         &'s self,
         range: AddressRange,
@@ -370,13 +373,14 @@ impl Snapshot {
         let first = page.index(range.start());
         let behind = theirs.map_or(0, |theirs| page.index(theirs));
         let end = theirs.map_or(0, |_| behind + range.pages(page));
-        // Zero pages are nobody's: a write takes a new page, and copies none.
+        // A zero page belongs to no process: a write takes a new page and copies nothing.
         let held = move |(_, seen): &(u64, SampledPage)| self.holds(seen.entry) && !seen.is_zero;
         let mine = self.pages(range).filter(held);
         let mine = mine.map(move |(index, seen)| (index - first, seen));
         let others = other.sample.words.pages(behind, end).filter(held);
         let others = others.map(move |(index, seen)| (index - behind, seen));
-        // A row of pages of the first, and one of pages of the second alone, each with the index of its first page.
+        // The open row of pages of the first process, and that of pages of only the second, each with the index of its
+        // first page.
         let mut open: [Option<(u64, SharedPages)>; 2] = [None, None];
         let rows = side_by_side(mine, others).map(Some).chain([None]).map(move |next| {
             let Some((index, one, two)) = next else {
@@ -408,8 +412,8 @@ impl Snapshot {
         rows.flat_map(|done| done.into_iter().flatten()).map(|(_, row)| row)
     }
 
-    /// The relations of a page of this and one of `other` to be shown: in the row of the first, and in that of the
-    /// second alone.
+    /// Returns the relations of a page of this process and one of `other`: that for the row of this process, and that
+    /// for the row of `other` alone.
     fn relations(
         &self,
         other: &Snapshot,
@@ -430,14 +434,14 @@ impl Snapshot {
     }
 }
 
-/// A number for a frame or a slot in swap.
+/// Returns a number for a frame or a swap slot.
 fn place(entry: PageMapEntry) -> u64 {
-    /// Above all frame numbers.
+    /// The bit of swap slots, which is above all frame numbers.
     const SLOTS: u64 = 1 << 63;
     entry.frame_bits() | if entry.is_present() { 0 } else { SLOTS }
 }
 
-/// Pages of two lists that are in order of their indices: each index, with what each list has there.
+/// Merges two lists of pages in the order of their indices. Returns each index with the page of each list.
 fn side_by_side<T>(
     one: impl Iterator<Item = (u64, T)>,
     two: impl Iterator<Item = (u64, T)>,
@@ -452,7 +456,7 @@ fn side_by_side<T>(
     })
 }
 
-/// The relation of two pages with contents, of which one may be missing.
+/// Returns the relation of two pages with contents, of which one may be missing.
 fn relation(one: Option<SampledPage>, two: Option<SampledPage>) -> PageRelation {
     let (one, two) = match (one, two) {
         (Some(one), Some(two)) => (one.entry, two.entry),
@@ -461,17 +465,18 @@ fn relation(one: Option<SampledPage>, two: Option<SampledPage>) -> PageRelation 
     };
     let same = match (one.frame(), two.frame()) {
         (Some(one), Some(two)) => one == two,
-        // Both in one slot of swap.
+        // Both are in one swap slot.
         (None, None) => one.swap().is_some() && one.swap() == two.swap(),
         _ => false,
     };
     if same { PageRelation::Shared } else { PageRelation::Different }
 }
 
-/// Anonymous memory that is not exclusive to one process is copied by the next write (`wp_can_reuse_anon_folio` in
-/// mm/memory.c, since Linux 5.19 by PG_anon_exclusive, which bit 56 shows). Inside what one PMD maps that bit is wrong
-/// (see [`Page::exclusive`]), but a frame that both map is neither's alone. So is a slot in swap that both have:
-/// `do_swap_page` makes a page exclusive only if nobody else has its slot. Only anonymous memory has entries of slots.
+/// Returns whether the next write copies a page. It copies anonymous memory that is not exclusive to one process
+/// (`wp_can_reuse_anon_folio` in mm/memory.c; since Linux 5.19 by PG_anon_exclusive, which bit 56 shows). In a PMD
+/// mapping the bit is wrong (see [`Page::exclusive`]), but a frame that both map is exclusive to neither. The same
+/// applies to a swap slot that both have: `do_swap_page` makes a page exclusive only if no other process has its slot.
+/// Only anonymous memory has entries of swap slots.
 ///
 /// [`Page::exclusive`]: crate::inspect::Page::exclusive
 fn is_copied_by_next_write(seen: SampledPage, relation: PageRelation) -> bool {
@@ -487,8 +492,8 @@ fn is_copied_by_next_write(seen: SampledPage, relation: PageRelation) -> bool {
 struct SharedFrames(NumberSet);
 
 impl SharedFrames {
-    /// The frames of `pages`, without those that no other process can map: bit 56 excludes it, except inside what one
-    /// PMD maps, where it is that of the first page. The zero page belongs to nobody and is left out too.
+    /// Returns the frames of `pages`, without those that no other process can map: bit 56 excludes it, except in a PMD
+    /// mapping, where it is that of the first page. The zero page, which belongs to no process, is left out too.
     fn of(pages: impl Iterator<Item = SampledPage>) -> Self {
         let mut frames = NumberSet::default();
         for page in pages.filter(|page| !page.is_zero && (page.is_huge || !page.entry.is_exclusive())) {
@@ -500,7 +505,7 @@ impl SharedFrames {
         SharedFrames(frames)
     }
 
-    /// Whether the frame of a page is among them.
+    /// Returns whether the frame of a page is in the set.
     fn contains_frame_of(&self, page: SampledPage) -> bool {
         page.entry.frame().is_some_and(|frame| self.0.contains(frame.get()))
     }

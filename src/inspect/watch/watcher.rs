@@ -1,4 +1,5 @@
-//! What is kept from sample to sample, which changes do not show here, and a sample that is compared with the last one.
+//! The state between samples, with the changes that a watch cannot observe, and a sample that is compared with the last
+//! one.
 
 use super::pages::{JoinRule, Pair};
 use super::regions::Change;
@@ -17,37 +18,37 @@ use crate::process::{self, Categories, Liveness, Target};
 use crate::report::{EventKind, NetEffect, Reason};
 use std::sync::Arc;
 
-/// Takes samples, and compares each with the last one.
+/// Takes samples. Compares each with the last one.
 #[derive(Default)]
 pub struct Watcher {
     pub(super) extra: Evidence,
-    /// Where all samples lie, if that does not change.
+    /// The ranges of all samples, if they are fixed.
     pub(super) range: Option<Vec<AddressRange>>,
     pub(super) last: Option<Arc<WordSample>>,
     pub(super) swap: SwapTypes,
 }
 
 impl Watcher {
-    /// [`Evidence::FLAGS`], [`Evidence::COUNTS`] and [`Evidence::SOFT_DIRTY`] in `extra` show also changes of flags,
-    /// map counts and soft-dirty bits, and [`Evidence::ZONES`] has neighbouring pages on different nodes in changes of
-    /// their own. Check them with [`AddressSpace::require`] first.
+    /// Returns a watcher. In `extra`, [`Evidence::FLAGS`], [`Evidence::COUNTS`] and [`Evidence::SOFT_DIRTY`] add
+    /// changes of flags, map counts and soft-dirty bits. [`Evidence::ZONES`] separates neighbouring pages on different
+    /// nodes. They must be checked with [`AddressSpace::require`].
     pub fn new(extra: Evidence) -> Watcher {
         let held: Evidence = PageFact::ALL.iter().filter_map(|fact| fact.need_of_samples()).collect();
         Watcher { extra: extra & held, ..Watcher::default() }
     }
 
-    /// All samples will lie in `ranges`: of the regions, only those there and next to them are asked for.
+    /// Fixes the ranges of all samples. Only the regions in them and next to them are read.
     #[must_use]
     pub fn of_ranges(self, ranges: &[AddressRange]) -> Watcher {
         Watcher { range: Some(ranges.to_vec()), ..self }
     }
 
-    /// The words of the last sample; `nothing` before the first.
+    /// Returns the words of the last sample; `nothing` before the first.
     pub(super) fn words<'a>(&'a self, nothing: &'a PageWords) -> &'a PageWords {
         self.last.as_ref().map_or(nothing, |last| &last.words)
     }
 
-    /// What the last sample had in memory and in swap.
+    /// Returns what the last sample had in memory and in swap, as an effect.
     pub(super) fn memory_of_last(&self) -> NetEffect {
         let Some(last) = &self.last else {
             return NetEffect::default();
@@ -57,14 +58,14 @@ impl Watcher {
         NetEffect { came: bytes(present), swap_came: bytes(swapped), ..NetEffect::default() }
     }
 
-    /// Forgets the last sample, because its address space is gone: nothing compares with it. Returns what went.
+    /// Discards the last sample, whose address space is gone. Returns the net effect.
     pub(super) fn forget_last(&mut self) -> NetEffect {
         let NetEffect { came, swap_came, .. } = self.memory_of_last();
         self.last = None;
         NetEffect { went: came, swap_went: swap_came, ..NetEffect::default() }
     }
 
-    /// The changes that a watch of `spans` cannot observe here, each with the reason.
+    /// Returns the changes that a watch of `spans` cannot observe, each with the reason.
     pub fn unobservable(space: &AddressSpace, spans: &[AddressRange], extra: Evidence) -> Vec<(EventKind, Reason)> {
         let mut blind = Vec::new();
         let available = space.availability();
@@ -115,9 +116,9 @@ impl Watcher {
     }
 }
 
-/// Samples in a row during which regions may change before one of them is taken as it is.
+/// The number of samples during which regions may change before one is used as it is.
 const TRIES: u32 = 3;
-/// Programs of the process that are sampled before it is left as it is.
+/// The number of programs that are sampled in one look, after which the process is left as it is.
 const PROGRAMS: u32 = 2;
 
 /// Whether the target can be sampled again.
@@ -125,12 +126,12 @@ const PROGRAMS: u32 = 2;
 pub enum Survival {
     /// The process can be sampled again.
     Alive,
-    /// The process has exited, and its last change says so.
+    /// The process has exited, as its last change shows.
     Exited,
 }
 
-/// A sample that is taken and compared with the last one. The first has nothing to be compared with. After an exec, the
-/// change says what went with the old program and what the new one has.
+/// A sample that is taken and compared with the last one. The first sample is compared with nothing. After an exec, one
+/// change has the memory of the old program as gone, and that of the new one as come.
 #[must_use]
 pub struct Look<'w> {
     watcher: &'w mut Watcher,
@@ -140,7 +141,7 @@ pub struct Look<'w> {
     stage: Stage,
     programs: u32,
     tries: u32,
-    /// What the programs had that the process has left, once it has executed another one.
+    /// The memory of programs that the process has replaced by exec.
     effect_before: Option<NetEffect>,
     /// The last sample, this one, and its address space.
     compared: Option<(Arc<WordSample>, Arc<WordSample>, AddressSpace)>,
@@ -148,25 +149,25 @@ pub struct Look<'w> {
     survival: Survival,
 }
 
-/// What comes next.
+/// The next stage of a sample.
 enum Stage {
-    /// To ask whether the process is alive.
+    /// Check whether the process is alive.
     Begin,
-    /// To sample the program that runs.
+    /// Sample the current program.
     Program(Liveness),
-    /// To read the regions.
+    /// Read the regions.
     Space,
-    /// To sample ranges of the address space.
+    /// Wait for the ranges of the address space to sample.
     Chosen(AddressSpace),
     Sampling(Box<OpenSample>),
     Ended,
 }
 
 impl Watcher {
-    /// Takes a sample of the ranges that `choose` returns: it is called again if regions come, grow or go meanwhile.
+    /// Takes a sample of the ranges that `choose` returns. It is called again if regions change during the sample.
     ///
     /// # Errors
-    /// Those of [`Look::begin`].
+    /// Fails like [`Look::begin`].
     pub fn sample<'w>(
         &'w mut self,
         target: &'w Target,
@@ -180,7 +181,7 @@ impl Watcher {
         Ok(look)
     }
 
-    /// Begins a sample, step by step.
+    /// Begins a sample, which is taken step by step.
     pub fn look<'w>(&'w mut self, target: &'w Target) -> Look<'w> {
         Look {
             watcher: self,
@@ -199,22 +200,22 @@ impl Watcher {
 }
 
 impl Look<'_> {
-    /// The same, with what it may take.
+    /// Limits the sample by a budget.
     pub fn with_budget(self, budget: Budget) -> Self {
         Look { budget, ..self }
     }
 
-    /// The same, with pages that have `more` facts, as far as they can be known here.
+    /// Also reads `more` evidence of pages, as far as it is available.
     pub fn with(self, more: Evidence) -> Self {
         Look { more, ..self }
     }
 
-    /// The address space to [sample](Self::sample), again if regions come, grow or go meanwhile; `None` once the sample
-    /// is complete.
+    /// Returns the address space to [sample](Self::sample), again if regions change during the sample. Returns `None`
+    /// once the sample is complete.
     ///
     /// # Errors
-    /// The kernel refuses a read, or the [budget](Self::with_budget) is over: nothing is lost then. That the target
-    /// exits is no failure.
+    /// Fails if the kernel refuses a read, or the [budget](Self::with_budget) is used up; earlier samples are kept. The
+    /// exit of the target is no failure.
     pub fn begin(&mut self) -> Result<Option<AddressSpace>> {
         while self.next()?.is_some() {}
         loop {
@@ -255,7 +256,7 @@ impl Look<'_> {
         }
     }
 
-    /// Samples these ranges of the address space that was begun with.
+    /// Begins to sample these ranges of the address space that [`begin`](Self::begin) returned.
     pub fn sample(&mut self, ranges: Vec<AddressRange>) {
         if let Stage::Chosen(space) = &self.stage {
             let facts = [self.watcher.extra, self.more];
@@ -265,10 +266,10 @@ impl Look<'_> {
         }
     }
 
-    /// The next pages of the sample; `None` after the last ones.
+    /// Reads the next pages of the sample. Returns `None` after the last ones.
     ///
     /// # Errors
-    /// As [`begin`](Self::begin).
+    /// Fails like [`begin`](Self::begin).
     pub fn next(&mut self) -> Result<Option<Chunk<'_>>> {
         let Stage::Sampling(sampling) = &mut self.stage else {
             return Ok(None);
@@ -288,7 +289,7 @@ impl Look<'_> {
         }
     }
 
-    /// What changed since the last sample: regions first, then pages in address order, then the process.
+    /// Returns the changes since the last sample: first regions, then pages in address order, then the process.
     pub fn changes(&self) -> impl Iterator<Item = Change> {
         let extra = self.watcher.extra;
         let compared = self.compared.iter().flat_map(move |(before, now, space)| {
@@ -298,12 +299,13 @@ impl Look<'_> {
         compared.chain(self.of_process.iter().cloned())
     }
 
-    /// The target, once the sample is complete.
+    /// Returns whether the target can be sampled again, once the sample is complete.
     pub fn survival(&self) -> Survival {
         self.survival
     }
 
-    /// The process may have exited, or executed another program, during the sample: its liveness says which.
+    /// Handles an error of a sample. If the process has exited or executed another program, it continues with that;
+    /// other errors are returned.
     fn fail(&mut self, error: Error) -> Result<()> {
         let liveness = match error {
             Error::Exited | Error::Target(process::Error::Gone { .. }) => self.target.process.liveness()?,
@@ -330,7 +332,7 @@ impl Look<'_> {
             *self.effect_before.get_or_insert_default() += self.watcher.forget_last();
         }
         if let Some(mut effect) = self.effect_before {
-            // What the new program has by now came with it.
+            // The memory that the new program has by now came with it.
             let NetEffect { came, swap_came, .. } = self.watcher.memory_of_last();
             effect += NetEffect { came, swap_came, ..NetEffect::default() };
             self.of_process.push(Change { effect, ..Change::of_process(EventKind::Executed) });

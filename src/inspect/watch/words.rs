@@ -1,4 +1,4 @@
-//! A sample: the raw words of the populated pages of some ranges.
+//! A sample: the raw words of the populated pages of ranges.
 
 use crate::budget::Budget;
 use crate::inspect::Result;
@@ -18,45 +18,45 @@ use std::sync::Arc;
 #[derive(Default)]
 pub(super) struct PageWords {
     extents: Vec<WordBlock>,
-    /// For each extent of the last sample, whether this one has the same words.
+    /// Whether this sample has the same words, for each extent of the last sample.
     same: Vec<bool>,
-    /// Index into the extents of the last sample: those before it end before the next chunk.
+    /// The index of the first extent of the last sample that does not end before the next chunk.
     cursor: usize,
-    /// Which of flags and map counts are compared. More may have been read.
+    /// The words that are compared: flags, map counts, or both. More may have been read.
     compared: Evidence,
 }
 
 /// Words that were read together.
 struct WordBlock {
-    /// Shared with the last sample, if they are the same.
+    /// The words, shared with the last sample if they are the same.
     words: Arc<ExtentWords>,
-    /// Whether they differ from those of the last sample.
+    /// Whether the words differ from those of the last sample.
     is_fresh: bool,
 }
 
 #[derive(PartialEq, Eq)]
 struct ExtentWords {
-    /// Index of the first page.
+    /// The index of the first page.
     first: u64,
-    /// Pages that an entry stands for.
+    /// The number of pages of one entry.
     stride: u64,
     entries: Vec<PageMapEntry>,
-    /// Empty when flags are not watched.
+    /// The flags of the frames; empty if flags are not watched.
     flags: Vec<u64>,
-    /// Empty when map counts are not watched.
+    /// The map counts of the frames; empty if map counts are not watched.
     counts: Vec<u64>,
-    /// Entries that huge mappings cover, as pairs of indices.
+    /// The entries of huge mappings, as ranges of indices.
     huge: Vec<(usize, usize)>,
-    /// Entries of the zero page, as pairs of indices; empty when neither flags nor the scan were read for them.
+    /// The entries of the zero page, as ranges of indices; empty if neither flags nor PAGEMAP_SCAN show them.
     zero: Vec<(usize, usize)>,
-    /// Entries of merged pages, as pairs of indices; empty when flags were not read for them.
+    /// The entries of merged pages, as ranges of indices; empty if flags were not read for them.
     merged: Vec<(usize, usize)>,
-    /// A hash of the contents of each page; `None` where they were not read. Empty when contents are not compared.
+    /// The hash of the contents of each page; `None` if they were not read. Empty if contents are not compared.
     contents: Vec<Option<NonZeroU64>>,
 }
 
 impl ExtentWords {
-    /// The next present pages from page `at` of these words on: at most `limit`, without a gap.
+    /// Returns the next run of at most `limit` present pages from the page `at` on.
     fn present_from(&self, at: usize, limit: usize) -> Option<Range<usize>> {
         let stride = self.stride as usize;
         let is_present = |entry: &PageMapEntry| entry.is_present();
@@ -69,17 +69,17 @@ impl ExtentWords {
     }
 }
 
-/// A place in the words of a sample.
+/// A position in the words of a sample.
 #[derive(Clone, Copy, Default)]
 pub(super) struct PlaceInWords {
-    /// Index of an extent.
+    /// The index of an extent.
     extent: usize,
-    /// Index of a page in it.
+    /// The index of a page in the extent.
     page: usize,
 }
 
 impl PlaceInWords {
-    /// Goes on by so many pages.
+    /// Advances by `pages` pages.
     pub fn skip(&mut self, pages: usize) {
         self.page += pages;
     }
@@ -92,34 +92,34 @@ pub(super) struct SampledPage {
     pub flags: Option<PageFlags>,
     pub map_count: Option<u64>,
     pub is_huge: bool,
-    /// Whether it is the zero page, where flags or the scan were read for that.
+    /// Whether the page is the zero page, if flags or PAGEMAP_SCAN were read for that.
     pub is_zero: bool,
-    /// Whether it is a merged page (KSM), where flags were read for that.
+    /// Whether the page is a merged page (KSM), if flags were read for that.
     pub is_merged: bool,
-    /// A hash of the contents, where they were asked for and read.
+    /// The hash of the contents, if they were asked for and read.
     pub contents: Option<NonZeroU64>,
 }
 
-/// `words` if `keep` contains `one`, otherwise nothing.
+/// Returns `words` if `keep` contains `one`, and an empty slice otherwise.
 fn words_if_asked(words: &[u64], keep: Evidence, one: Evidence) -> &[u64] {
     if keep.contains(one) { words } else { &[] }
 }
 
-/// Which entries are in a category of the scan.
+/// Returns the ranges of entries in a category of PAGEMAP_SCAN.
 fn marked_entries(words: &EntryWords<'_>, category: Categories) -> impl Iterator<Item = (usize, usize)> {
     let marks = words.marks.unwrap_or_default().iter();
     let marks = marks.filter(move |mark| mark.categories.contains(category));
     marks.map(|mark| (mark.first, mark.end))
 }
 
-/// The stretches of entries that map the zero page. The flags of their frames tell them; the scan does where no
-/// flags were read.
+/// Returns the ranges of entries that map the zero page, by the flags of their frames, or by PAGEMAP_SCAN if no flags
+/// were read.
 fn zero_entries(words: &EntryWords<'_>) -> impl Iterator<Item = (usize, usize)> {
     let by_flags = flagged_entries(words, |flags| flags.contains(PageFlags::ZERO_PAGE));
     by_flags.chain(marked_entries(words, Categories::ZERO))
 }
 
-/// The stretches of entries that map merged pages. A merged page is never anon-exclusive.
+/// Returns the ranges of entries that map merged pages. A page with PG_anon_exclusive is never merged.
 fn merged_entries(words: &EntryWords<'_>) -> impl Iterator<Item = (usize, usize)> {
     let is_merged = |flags: PageFlags| {
         flags.contains(PageFlags::KSM | PageFlags::ANON) && !flags.intersects(PageFlags::OWNER_2 | PageFlags::SLAB)
@@ -127,7 +127,7 @@ fn merged_entries(words: &EntryWords<'_>) -> impl Iterator<Item = (usize, usize)
     flagged_entries(words, is_merged)
 }
 
-/// The stretches of entries whose frames have such flags.
+/// Returns the ranges of entries whose frames have such flags.
 fn flagged_entries(words: &EntryWords<'_>, is: fn(PageFlags) -> bool) -> impl Iterator<Item = (usize, usize)> {
     let is = move |word: &u64| *word != UNREAD && is(PageFlags::from_bits_retain(*word));
     let alike = words.columns.of(Column::Flags).chunk_by(move |one, next| is(one) == is(next));
@@ -139,7 +139,7 @@ fn flagged_entries(words: &EntryWords<'_>, is: fn(PageFlags) -> bool) -> impl It
     stretches.filter_map(move |(first, end, word)| word.is_some_and(is).then_some((first, end)))
 }
 
-/// Whether `index` is in one of these stretches, which are in order.
+/// Returns whether `index` is in one of the ranges, which are in order.
 fn is_in(stretches: &[(usize, usize)], index: usize) -> bool {
     let next = stretches.partition_point(|&(_, end)| end <= index);
     stretches.get(next).is_some_and(|&(first, _)| first <= index)
@@ -163,7 +163,7 @@ impl ExtentWords {
         })
     }
 
-    /// Whether the words of `chunk` are the same. Nothing is decoded.
+    /// Returns whether the words of `chunk` are the same. It decodes nothing.
     fn is_same(&self, chunk: &Chunk<'_>, size: PageSize, keep: Evidence) -> bool {
         let ChunkContent::Read(words) = chunk.content else {
             return false;
@@ -182,7 +182,7 @@ impl ExtentWords {
         self.first + self.entries.len() as u64 * self.stride
     }
 
-    /// The words of the page with index `page`.
+    /// Returns the words of the page with the index `page`.
     fn page(&self, page: u64) -> SampledPage {
         let into = page.saturating_sub(self.first);
         let index = (into / self.stride) as usize;
@@ -204,7 +204,7 @@ impl ExtentWords {
 }
 
 impl PageWords {
-    /// Begins the next sample. Flags and map counts are compared if `keep` has them.
+    /// Begins the next sample. Flags and map counts are compared if they are in `keep`.
     pub fn next(&self, keep: Evidence) -> PageWords {
         PageWords {
             extents: Vec::with_capacity(self.extents.len()),
@@ -236,9 +236,9 @@ impl PageWords {
         self.extents.extend(words.map(|words| WordBlock { words: Arc::new(words), is_fresh: true }));
     }
 
-    /// The pages that differ from `before`, with their words then and now. The pages in the ranges of indices `new` are
-    /// mapped anew: there was nothing then. If this sample was taken after `before`, what was the same then is passed
-    /// over. It ends early once `goes_on`, which is asked often, is false.
+    /// Returns the pages that differ from `before`, with their words then and now. Pages with indices in `new` were
+    /// mapped since: they had no words then. If `is_next`, this sample directly follows `before`, and equal words are
+    /// skipped. Ends early once `goes_on`, which is called often, returns false.
     pub fn differences<'w>(
         &'w self,
         before: &'w PageWords,
@@ -260,7 +260,7 @@ impl PageWords {
         self.extents.iter().map(|extent| &*extent.words)
     }
 
-    /// The populated pages from index `first` up to `end`, in order.
+    /// Returns the populated pages with indices from `first` up to `end`, in order.
     pub fn pages(&self, first: u64, end: u64) -> impl Iterator<Item = (u64, SampledPage)> {
         let begin = self.extents.partition_point(|extent| extent.words.end() <= first);
         let extents = self.extents.iter().skip(begin).map(|extent| &*extent.words);
@@ -272,7 +272,7 @@ impl PageWords {
         pages.filter(|(_, page)| *page != SampledPage::default())
     }
 
-    /// How many pages are present, and how many are in swap.
+    /// Returns the number of present pages, and that of pages in swap.
     pub fn present_and_swapped(&self, areas: SwapTypes) -> (u64, u64) {
         let (mut present, mut swapped) = (0, 0);
         for words in self.words() {
@@ -284,8 +284,8 @@ impl PageWords {
         (present, swapped)
     }
 
-    /// The next present pages from `place` on, at most `limit` of them and without a gap: the index of the first, and
-    /// where their hashes go. `None` after the last ones. Words that an earlier sample shares get no hashes.
+    /// Returns the next run of at most `limit` present pages from `place` on: the index of the first, and the slice for
+    /// their hashes. Returns `None` after the last run. Words that are shared with another sample get no hashes.
     pub fn present_from(&mut self, place: &mut PlaceInWords, limit: usize) -> Option<(u64, &mut [Option<NonZeroU64>])> {
         let (extent, pages) = loop {
             let words = Arc::get_mut(&mut self.extents.get_mut(place.extent)?.words);
@@ -300,7 +300,7 @@ impl PageWords {
         Some((words.first + pages.start as u64, words.contents.get_mut(pages)?))
     }
 
-    /// Bytes of memory that the words take.
+    /// Returns the bytes of memory that the words take.
     pub fn size(&self) -> usize {
         let words = |words: &ExtentWords| {
             size_of::<ExtentWords>()
@@ -314,14 +314,14 @@ impl PageWords {
     }
 }
 
-/// Whether one of `ranges`, which are in order, has pages of these words.
+/// Returns whether one of `ranges`, which are in order, contains a page of these words.
 fn touches(words: &ExtentWords, ranges: &[Range<u64>]) -> bool {
     let next = ranges.partition_point(|range| range.end <= words.first);
     ranges.get(next).is_some_and(|range| range.start < words.end())
 }
 
-/// The pages whose words in `old` and `new` differ, both in address order. In the ranges `unmapped` there was nothing
-/// before, whatever `old` has.
+/// Returns the pages whose words in `old` and `new` differ; both are in address order. Pages in the ranges `unmapped`
+/// had no words before, whatever `old` has.
 fn differences<'a>(
     old: impl Iterator<Item = &'a ExtentWords>,
     new: impl Iterator<Item = &'a ExtentWords>,
@@ -341,7 +341,7 @@ fn differences<'a>(
                 next_unmapped += 1;
             }
             let unmapped = unmapped.get(next_unmapped);
-            // Mostly nothing changed: words that were read together are then compared at once.
+            // Mostly nothing has changed: therefore words that were read together are compared at once.
             if let (Some(then), Some(now)) = (old.peek(), new.peek())
                 && page == then.first
                 && then == now
@@ -375,15 +375,15 @@ pub(super) struct OpenSample {
 }
 
 impl OpenSample {
-    /// Samples `spans`. Flags and map counts are read if `extra` has them, and what `more` needs as far as it can be
-    /// known here. Words that are the same as in `before` will be shared with it.
+    /// Begins a sample of `spans`. It reads flags and map counts if they are in `extra`, and `more` evidence as far as
+    /// it is available. Words that are the same as in `before` are shared with it.
     pub fn new(
         space: AddressSpace,
         spans: Vec<AddressRange>,
         [extra, more]: [Evidence; 2],
         before: &PageWords,
     ) -> Self {
-        // Where frames are hidden, only the scan shows that a write has replaced the zero page.
+        // If frame numbers are hidden, only PAGEMAP_SCAN shows that a write has replaced the zero page.
         let hides_zeros = space.availability().frames.is_err();
         let asks_kinds = extra.contains(Evidence::KINDS);
         let mut zeros = if asks_kinds || hides_zeros { Evidence::KINDS } else { Evidence::empty() };
@@ -396,12 +396,12 @@ impl OpenSample {
         OpenSample { space, spans, words: before.next(extra), pages }
     }
 
-    /// The same, with what it may take.
+    /// Limits the sample by a budget.
     pub fn with_budget(self, budget: Budget) -> Self {
         OpenSample { pages: self.pages.with_budget(budget), ..self }
     }
 
-    /// Takes the next pages. False after the last ones.
+    /// Reads the next pages. Returns false after the last ones.
     pub fn advance(&mut self, before: &PageWords) -> Result<bool> {
         let goes_on = self.pages.advance()?;
         if let Some(chunk) = self.pages.chunk().filter(|_| goes_on) {
@@ -411,27 +411,27 @@ impl OpenSample {
         Ok(goes_on)
     }
 
-    /// The pages that were taken last.
+    /// Returns the pages that were read last.
     pub fn chunk(&self) -> Option<Chunk<'_>> {
         self.pages.chunk()
     }
 
-    /// The words that were taken so far.
+    /// Returns the words that were read so far.
     pub fn words(&mut self) -> &mut PageWords {
         &mut self.words
     }
 
-    /// The process.
+    /// Returns the target.
     pub fn target(&self) -> &Target {
         self.space.target()
     }
 
-    /// Whether regions changed meanwhile, once it has ended.
+    /// Returns whether regions changed during the sample, once it is complete.
     pub fn has_changed(&self) -> bool {
         !self.pages.changed_ranges().is_empty()
     }
 
-    /// The sample, once it has ended.
+    /// Returns the sample, once it is complete, and its address space.
     pub fn finish(self) -> (WordSample, AddressSpace) {
         let OpenSample { space, spans, words, .. } = self;
         let regions = around(&space, &spans);
@@ -440,18 +440,18 @@ impl OpenSample {
     }
 }
 
-/// The words of the watched addresses at one time, and the regions in them and next to them.
+/// The words of the watched addresses at one time, with the regions in them and next to them.
 pub(super) struct WordSample {
     pub words: PageWords,
     pub regions: Vec<(Region, Backing)>,
     pub spans: Vec<AddressRange>,
     pub page: PageSize,
-    /// Whether huge mappings can be told: a core does not show them.
+    /// Whether the sample shows huge mappings, which a core does not.
     pub tells_huge: bool,
 }
 
 impl WordSample {
-    /// The region of `address`, and what classification needs to know of it.
+    /// Returns the region that contains `address`, and the facts about it for classification.
     pub fn place(&self, address: VirtualAddress) -> Option<(&Region, RegionFacts)> {
         let after = self.regions.partition_point(|(region, _)| region.range.start() <= address);
         let (region, backing) = self.regions.get(after.checked_sub(1)?)?;
@@ -459,18 +459,18 @@ impl WordSample {
         region.range.contains(address).then_some((region, facts))
     }
 
-    /// The part of `range` that was sampled, with the gaps in it.
+    /// Returns the range from the first to the last sampled address in `range`.
     pub fn sampled_part(&self, range: AddressRange) -> Option<AddressRange> {
         range.within(&self.spans).reduce(spanning)
     }
 }
 
-/// From the first address of both to the last.
+/// Returns the range from the first address of both to the last.
 pub(super) fn spanning(a: AddressRange, b: AddressRange) -> AddressRange {
     AddressRange::new(a.start().min(b.start()), a.end().max(b.end())).unwrap_or(a)
 }
 
-/// The regions in `spans`, which are in order, and those next to each span: they may grow into it.
+/// Returns the regions in `spans`, which are in order, and those next to each span, as these may grow into it.
 fn around(space: &AddressSpace, spans: &[AddressRange]) -> Vec<(Region, Backing)> {
     let mut neighbours = Vec::new();
     let mut next = 0;

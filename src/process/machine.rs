@@ -335,8 +335,8 @@ impl Machine {
 
     /// Returns whether the kernel tracks soft-dirty pages, so that bit 55 of an entry has a meaning; `None` if unknown.
     ///
-    /// Such a kernel marks every page that is written to, so pmdb writes to one of its pages. That is cheaper than
-    /// unpacking the kernel's configuration.
+    /// Such a kernel marks every page that is written to, so pmdb writes to one of its pages. That is cheaper than to
+    /// unpack the configuration.
     pub fn has_soft_dirty(&self) -> Option<bool> {
         let look = || {
             let entry = PageMapEntry::new(self.source.word(Probe::OwnEntry)?);
@@ -345,8 +345,8 @@ impl Machine {
         *self.cache.soft_dirty.get_or_init(look)
     }
 
-    /// Returns whether memory has protection keys here; `None` if unknown. The kernel shows a key for each region of
-    /// each process or for none, so the first region of pmdb decides.
+    /// Returns whether memory has protection keys; `None` if unknown. The kernel shows a key for all regions or for
+    /// none, so the first region of pmdb decides.
     pub fn has_protection_keys(&self) -> Option<bool> {
         let look = || {
             let text = self.source.fetch(File::OwnSmaps).ok()?;
@@ -397,8 +397,8 @@ impl Machine {
         self.cache.pools.get_or_init(ask).as_deref()
     }
 
-    /// Returns the first answer for a mount of the device. The mounts are read at each call, because they change. Each
-    /// mount costs one step.
+    /// Returns the first answer for a mount of the device. Mounts change, so they are read at each call. Each costs one
+    /// step.
     pub(super) fn find_mount<T>(
         &self,
         device: Device,
@@ -436,8 +436,8 @@ impl Machine {
         Process::new(self.source.open(pid, &Held::default())?).rollup()
     }
 
-    /// Opens a handle on each process that may have user memory, with its parent, by process id. This is cheaper than a
-    /// listing, and reads nothing from the memory of processes, which a listing does for their command lines.
+    /// Opens a handle on each process that may have user memory, with its parent, by process id. It is cheaper than a
+    /// listing, which reads command lines from the memory of processes.
     pub fn process_handles(&self) -> Result<ProcessHandles> {
         let mut relations = ProcessHandles { processes: Vec::new(), are_all: false };
         for Listed { pid, stat, held, .. } in self.source.list(List::Held)? {

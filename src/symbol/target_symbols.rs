@@ -64,8 +64,8 @@ struct NameMatches {
 }
 
 impl Symbols {
-    /// Makes the names of `target`, whose current `regions` are in address order, for one command. Each file is checked
-    /// once, when it is first used, and read again if it has changed.
+    /// Makes the names of `target` for one command. Its current `regions` are in address order. Each file is checked
+    /// once, at its first use, and read again if it has changed.
     pub fn over<'a>(&'a self, target: &'a Target, regions: impl IntoIterator<Item = &'a Region>) -> TargetSymbols<'a> {
         self.among(target, RegionList::Given(regions.into_iter().collect()))
     }
@@ -114,9 +114,8 @@ impl TargetSymbols<'_> {
         Some(loaded.symbol_at(copy, &symbol, name, offset))
     }
 
-    /// Returns the slots in which the process keeps the address of the function chosen for an indirect one, as far as
-    /// its resolver fills slots of its module. None for other kinds of symbols, and if the module's file cannot be
-    /// read.
+    /// Returns the slots with the address of the function chosen for an indirect one, as far as its resolver fills
+    /// slots of its module. Returns none for other symbols, or if the module's file cannot be read.
     ///
     /// # Errors
     /// Fails if reading the file was given up.
@@ -134,7 +133,7 @@ impl TargetSymbols<'_> {
     }
 
     /// Returns the symbols that `name` selects (mangled, demangled, or demangled without parameters), in one module
-    /// (its file name or whole path) or in all programs and libraries. Static functions are included. The list may be
+    /// (its file name or whole path) or in all programs and libraries, static functions included. The list may be
     /// empty.
     ///
     /// # Errors
@@ -167,7 +166,7 @@ impl TargetSymbols<'_> {
             }
         }
         let NameMatches { matches: mut found, copies: copied, thread_local } = matches;
-        // A library's variable is not used if the program has a copy of it. Static variables are never copied.
+        // A copy in the program replaces a library's variable. Static variables are never copied.
         let is_used = |symbol: &SymbolAt| {
             let is_here = || copied.iter().any(|copy| copy.module == symbol.module);
             copied.is_empty() || symbol.is_local || symbol.kind != SymbolKind::Object || is_here()
@@ -186,7 +185,7 @@ impl TargetSymbols<'_> {
         }
     }
 
-    /// Adds the matches in a module. If all modules are searched, also adds the copies of libraries' variables.
+    /// Adds the matches in a module, and the copies of libraries' variables if all modules are searched.
     fn find_in(
         &self,
         number: usize,
@@ -213,8 +212,8 @@ impl TargetSymbols<'_> {
         Ok(())
     }
 
-    /// Returns names of one module, or of all programs and libraries, that begin with `prefix`, as they may be typed,
-    /// in order: at most `limit`, and as many as are found in `time`.
+    /// Returns names of one module, or of all programs and libraries, that begin with `prefix`, in order and as they
+    /// may be typed: at most `limit`, found in `time`.
     pub fn names(&self, module: Option<&str>, prefix: &str, limit: usize, time: Duration) -> Vec<Name> {
         let mut budget = self.symbols.budget().within(time);
         let mut names = BTreeSet::new();
@@ -315,8 +314,8 @@ impl TargetSymbols<'_> {
         module.is_executable().then(|| self.loaded_module(number).err())?
     }
 
-    /// Returns the anonymous memory (`.bss`) of the module with this name in `maps`, as far as it is mapped. None if
-    /// the module cannot be read.
+    /// Returns the mapped anonymous memory (`.bss`) of the module with this name in `maps`. None if the module cannot
+    /// be read.
     ///
     /// # Errors
     /// Fails if reading a file was given up.
@@ -325,8 +324,8 @@ impl TargetSymbols<'_> {
         Ok(memory.into_iter().flat_map(|memory| module::bss(memory, self.regions())).collect())
     }
 
-    /// Returns the memory of the load segments of the module with this name in `maps`, whether it is mapped or not.
-    /// None if the module cannot be read.
+    /// Returns the memory of the load segments of the module with this name in `maps`, mapped or not. None if the
+    /// module cannot be read.
     ///
     /// # Errors
     /// Fails if reading a file was given up.
@@ -452,7 +451,7 @@ impl TargetSymbols<'_> {
             return Ok(modules.filter(|(number, _)| self.is_program(*number)).collect());
         };
         let mut called: Vec<_> = modules.filter(|(_, one)| one.is_called(name.as_bytes())).collect();
-        // An archive is mapped as data too.
+        // An archive is mapped as data.
         if called.iter().any(|(_, one)| one.start > 0) {
             called.retain(|(_, one)| one.start > 0);
         }
@@ -512,8 +511,7 @@ impl TargetSymbols<'_> {
     pub(super) fn copy_at(&self, address: VirtualAddress) -> Option<(&Module, &LoadedModule, &LoadedCopy)> {
         let region = self.region_number(address)?;
         let of_region = &self.by_region().of_region;
-        // Mapped data files are not searched for names: a read would bring their pages into the page cache, or swap
-        // them in.
+        // Mapped data files are not searched: a read would bring their pages into the page cache, or swap them in.
         let program = |number: usize| self.modules().get(number).filter(|_| self.is_program(number));
         if let Some(number) = of_region.get(region).copied()? {
             let module = program(number)?;
@@ -521,8 +519,7 @@ impl TargetSymbols<'_> {
             let copy = loaded.copies.iter().find(|copy| copy.maps(address))?;
             return Some((module, loaded, copy));
         }
-        // Anonymous memory after a module may be its .bss. The region's name proves nothing, because the heap can be
-        // merged with .bss.
+        // Anonymous memory after a module may be its .bss, whatever its name: the heap can be merged with .bss.
         let number = self.module_before(region)?;
         let module = program(number)?;
         let loaded = self.loaded_module(number).ok()?;

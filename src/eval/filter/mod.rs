@@ -1,9 +1,8 @@
 //! `where` and `until`: compiles filters for many pages or regions.
 //!
-//! A condition on a field that a page does not have (the map count of a page without a frame) is neither true nor
-//! false, and neither is its `not`: such a page is left out. A field that is unknown for all pages is an error that
-//! names it. If a page's field is unknown, and with it whether the filter is true, the page is left out with the
-//! reason.
+//! A condition on a field that a page lacks (the map count of a page without a frame) is neither true nor false, nor is
+//! its `not`: the page is left out. A field that is unknown for all pages is an error that names it. If an unknown
+//! field leaves the filter undecided for a page, the page is left out with the reason.
 
 mod mistaken;
 mod region_field;
@@ -35,7 +34,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-/// Compiles a filter of pages, for `walk` and `watch`. All that it needs must be known in `space`.
+/// Compiles a filter of pages, for `walk` and `watch`. All that it needs must be known.
 ///
 /// # Errors
 /// Fails if a field or a flag is unknown, or an expression has no value. The error has the place.
@@ -58,7 +57,7 @@ pub fn page_filter(
 }
 
 /// Compiles a filter of page frames without a process, for `walk pfn:A..pfn:B`. Frames of `machine` have flags, a map
-/// count, a number, an address, a zone, and a cgroup. Fields of pages of a process are refused.
+/// count, a number, an address, a zone, and a cgroup. Other fields of pages are refused.
 ///
 /// # Errors
 /// Fails if frames do not have a field, a flag is unknown, or an expression has no value. The error has the place.
@@ -432,7 +431,7 @@ impl<F: FilterField> Compiler<'_, F> {
         })
     }
 
-    /// Compiles the links of `A or B or C …`, or of `A and B and C …`, whose trees lean to the left.
+    /// Compiles `A or B or C …`, or `A and B and C …`, whose trees lean to the left.
     fn links(
         &mut self,
         joint: Op,
@@ -450,7 +449,7 @@ impl<F: FilterField> Compiler<'_, F> {
         links.into_iter().rev().map(|link| self.condition(&link.node, link.at)).collect()
     }
 
-    /// Compiles the comparison of a text field with a text that is equal for all.
+    /// Compiles the comparison of a text field with a constant text.
     fn text(&self, field: F, comparison: Op, with: &Spanned<Expression>) -> Result<Predicate<F>> {
         let text = match self.evaluator.evaluate(with)? {
             Value::Text(text) => text,
@@ -470,7 +469,7 @@ impl<F: FilterField> Compiler<'_, F> {
         })
     }
 
-    /// Fails for a text that no page of this machine has, so that it would never be equal.
+    /// Fails for a text that no page of this machine can equal.
     fn refuse_unknown(&self, field: F, value: &str, at: Span) -> Result<()> {
         let Some(known) = self.fields.texts(field).filter(|known| !known.iter().any(|one| one == value)) else {
             return Ok(());
@@ -569,7 +568,7 @@ impl<F: Copy> Predicate<F> {
 }
 
 impl<F: Copy> Quantity<F> {
-    /// Returns the number for one page or region; `None` if a field has none, or an operator has no result.
+    /// Returns the number for one page or region; `None` if a field or an operator has no result.
     fn number(&self, of: &dyn Answers<F>) -> Option<Integer> {
         match self {
             Quantity::Number(number) => Some(*number),
@@ -594,13 +593,13 @@ impl<F: Copy> Quantity<F> {
     }
 }
 
-/// Returns the bytes of a text that is not a literal. Names, such as the result of `name(A)`, are escaped.
+/// Returns the bytes of a computed text. Names, such as the result of `name(A)`, are escaped.
 fn printed_bytes(text: &str) -> Vec<u8> {
     let bytes = unescape(text);
     if escape(&bytes) == text { bytes } else { text.as_bytes().to_vec() }
 }
 
-/// Returns `decisive` if any link has this result; otherwise `None` if any link has no result; otherwise the opposite.
+/// Returns `decisive` if a link has this result, otherwise `None` if one has none, otherwise the opposite.
 fn decide<F: Copy>(links: &[Predicate<F>], of: &dyn Answers<F>, decisive: bool) -> Option<bool> {
     let mut answer = Some(!decisive);
     for link in links {

@@ -217,9 +217,8 @@ pub struct SharedPages {
 
 impl Snapshot {
     /// Begins a snapshot of `spans`. In `extra`, [`Evidence::FLAGS`] and [`Evidence::COUNTS`] keep flags and map
-    /// counts, [`Evidence::SOFT_DIRTY`] compares soft-dirty bits, and [`Evidence::KINDS`] detects zero pages if flags
-    /// or PAGEMAP_SCAN can be read. The first three must be checked with [`AddressSpace::require`]. With `contents`,
-    /// resident pages are read and hashed.
+    /// counts, and [`Evidence::SOFT_DIRTY`] compares soft-dirty bits; check them with [`AddressSpace::require`] first.
+    /// [`Evidence::KINDS`] detects zero pages if possible. With `contents`, resident pages are read and hashed.
     pub fn begin(space: &AddressSpace, spans: Vec<AddressRange>, extra: Evidence, contents: bool) -> OpenSnapshot {
         let total = spans.iter().map(|span| span.pages(space.page_size())).sum();
         OpenSnapshot {
@@ -268,7 +267,7 @@ impl Snapshot {
         self.hashed.map_or(0, |hashed| self.present.saturating_sub(hashed))
     }
 
-    /// Returns the bytes of memory that the snapshot takes.
+    /// Returns the bytes that the snapshot takes.
     pub fn size(&self) -> usize {
         self.sample.words.size()
     }
@@ -308,7 +307,7 @@ impl Snapshot {
         self.pages(range).filter(alone).map(|(_, page)| place(page.entry))
     }
 
-    /// Returns the number of present pages whose contents one of the snapshots lacks, if both have contents.
+    /// Returns the number of present pages whose contents one snapshot lacks, if both have contents.
     pub fn uncompared(&self, other: &Snapshot) -> u64 {
         if self.has_contents() && other.has_contents() { self.unread().max(other.unread()) } else { 0 }
     }
@@ -345,7 +344,7 @@ impl Snapshot {
         self.changes_with(Evidence::empty(), later, within, space, budget)
     }
 
-    /// Returns the changes as [`changes`](Self::changes) does. If `more` is [`Evidence::ZONES`], pages on different
+    /// Returns the changes as [`changes`](Self::changes) does. With [`Evidence::ZONES`] in `more`, pages on different
     /// nodes are in different changes.
     pub(super) fn changes_with<'s>(
         &'s self,
@@ -359,10 +358,9 @@ impl Snapshot {
         pair.changes(self.extra & later.extra | more, JoinRule::SameStates, within, || budget.go_on().is_ok())
     }
 
-    /// Compares the pages of `range` with those of `other` from the address `theirs` on, if it has any there. Rows are
-    /// in address order for each process. If `other` maps the frame of a page elsewhere, that page is in one row, and
-    /// the page of `other` at its place in another. Pages of `other` whose frames this process maps at other addresses
-    /// are in no row of `other`.
+    /// Compares the pages of `range` with those of `other` from `theirs` on, if it has any there. Rows are in address
+    /// order for each process. A page whose frame `other` maps elsewhere and the page of `other` at its place are in
+    /// two rows. Pages of `other` whose frames this process maps elsewhere are in no row of `other`.
     pub fn compare<'s>(
         &'s self,
         range: AddressRange,
@@ -412,8 +410,8 @@ impl Snapshot {
         rows.flat_map(|done| done.into_iter().flatten()).map(|(_, row)| row)
     }
 
-    /// Returns the relations of a page of this process and one of `other`: that for the row of this process, and that
-    /// for the row of `other` alone.
+    /// Returns the relations of a page of this process and one of `other`, for the row of this process and for that of
+    /// `other` alone.
     fn relations(
         &self,
         other: &Snapshot,
@@ -472,11 +470,11 @@ fn relation(one: Option<SampledPage>, two: Option<SampledPage>) -> PageRelation 
     if same { PageRelation::Shared } else { PageRelation::Different }
 }
 
-/// Returns whether the next write copies a page. It copies anonymous memory that is not exclusive to one process
+/// Returns whether the next write copies a page: anonymous memory that is not exclusive to one process
 /// (`wp_can_reuse_anon_folio` in mm/memory.c; since Linux 5.19 by PG_anon_exclusive, which bit 56 shows). In a PMD
-/// mapping the bit is wrong (see [`Page::exclusive`]), but a frame that both map is exclusive to neither. The same
-/// applies to a swap slot that both have: `do_swap_page` makes a page exclusive only if no other process has its slot.
-/// Only anonymous memory has entries of swap slots.
+/// mapping the bit is wrong (see [`Page::exclusive`]), but a frame that both map is exclusive to neither. So is a swap
+/// slot that both have: `do_swap_page` makes a page exclusive only if no other process has its slot. Only anonymous
+/// memory has entries of swap slots.
 ///
 /// [`Page::exclusive`]: crate::inspect::Page::exclusive
 fn is_copied_by_next_write(seen: SampledPage, relation: PageRelation) -> bool {

@@ -308,8 +308,7 @@ impl Family {
         let size = space.page_size();
         let backing = chunk.region.map(|viewed| viewed.backing);
         let is_kernel = backing == Some(Backing::Kernel);
-        // These frames of the kernel and of drivers have the flags of a page of a file, or none. Flags decide the kinds
-        // of all others.
+        // Frames of the kernel and of drivers have the flags of a file page or none. Flags decide all other kinds.
         let own_kind = match backing {
             Some(Backing::Kernel) => Some(FrameKind::Kernel),
             Some(Backing::Driver) => Some(FrameKind::Driver),

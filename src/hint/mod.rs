@@ -1,6 +1,6 @@
 //! Hints for lines that do not parse: commands of other programs, common mistakes, and pasted output of other programs.
 //!
-//! `lang` finds the place of a failure and what it expected there. [`of`] returns the first hint of [`all`] that
+//! `lang` finds the place of a failure and what it expected there. `of` returns the first hint of [`all`] that
 //! recognizes the mistake. Each hint has an example, which the tests check.
 
 mod commands;

@@ -214,9 +214,23 @@ pub fn registered_buffers(fdinfo: &[u8]) -> impl Iterator<Item = AddressRange> {
     })
 }
 
+/// Whether the `fdinfo` of a dma-buf names udmabuf as its exporter (`dma_buf_show_fdinfo` in drivers/dma-buf/dma-buf.c):
+/// its pages are those of memfds.
+pub fn is_made_of_memfds(fdinfo: &[u8]) -> bool {
+    fdinfo.split(|&byte| byte == b'\n').any(|line| line == b"exp_name:\tudmabuf")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_exporter_of_a_buffer_is_read_whole() {
+        let of = |exporter: &str| format!("pos:\t0\nsize:\t8192\ncount:\t2\nexp_name:\t{exporter}\nname:\tudmabuf\n");
+        let made = ["udmabuf", "udmabuf2", "system"].map(|exporter| is_made_of_memfds(of(exporter).as_bytes()));
+        assert_eq!(made, [true, false, false]);
+        assert!(!is_made_of_memfds(b""));
+    }
 
     #[test]
     fn buffers_are_read_from_fdinfo() {

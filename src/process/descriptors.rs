@@ -5,7 +5,7 @@ use super::{Process, Result};
 use crate::access;
 use crate::budget::{Budget, until_interrupted};
 use crate::kernel::descriptors::{
-    GraphicsClient, MemoryLink, PinningDevice, RingBytes, graphics_client, registered_buffers,
+    GraphicsClient, MemoryLink, PinningDevice, RingBytes, graphics_client, is_made_of_memfds, registered_buffers,
 };
 use crate::kernel::mapped_file::{FileType, MappedFile};
 use crate::kernel::mounts::Mount;
@@ -42,6 +42,8 @@ pub struct MemoryDescriptor {
     pub deleted: bool,
     /// The file by `stat` and `statfs`.
     pub file: MappedFile,
+    /// Whether it is a dma-buf of udmabuf, whose pages are those of memfds.
+    pub is_made_of_memfds: bool,
 }
 
 /// A file descriptor of an object with kernel memory, whose size its `fdinfo` shows.
@@ -160,6 +162,7 @@ impl Process {
                 Some(kind) => kind,
             };
             let mut at = self.on_mount(&one);
+            let info = one.info();
             let ListedDescriptor { thread, number, link } = one;
             let mount = at.mount.and_then(|mount| mounts.get(&mount));
             at.answers = mount.is_some_and(|mount| !mount.is_served());
@@ -178,7 +181,9 @@ impl Process {
             let Some(file) = words.ok().and_then(|words| MappedFile::from_words(&words)) else {
                 continue;
             };
-            let found = MemoryDescriptor { thread, number, name, deleted, file };
+            let info = file.is_dma_buffer().then(|| self.source().fetch(info).ok()).flatten();
+            let is_made_of_memfds = info.is_some_and(|info| is_made_of_memfds(&info));
+            let found = MemoryDescriptor { thread, number, name, deleted, file, is_made_of_memfds };
             if is_in_memory {
                 descriptors.all.push(found);
             } else if file.links == 0 && file.file_type == FileType::Regular {

@@ -163,6 +163,7 @@ const TESTS: &[&[Test]] = &[
 const SCENARIOS: &[&[Scenario]] = &[
     account::charges::SCENARIOS,
     account::deleted::SCENARIOS,
+    account::device_files::SCENARIOS,
     account::objects::SCENARIOS,
     account::rings::SCENARIOS,
     answers::swap::SCENARIOS,

@@ -324,7 +324,11 @@ impl ObjectCounter {
             let holder = ObjectHolder { process: pid, thread: one.thread, descriptor: Some(one.number) };
             let identity = ObjectIdentity::File(device, inode);
             if !self.add_holder(&identity, holder) {
-                self.add(identity, (&one.name, one.deleted), &one.file, holder);
+                self.add(identity.clone(), (&one.name, one.deleted), &one.file, holder);
+            }
+            // A memfd with the same pages may have a row, too.
+            if let Some(object) = self.objects.get_mut(&identity).filter(|_| one.is_made_of_memfds) {
+                object.is_at_most = true;
             }
         }
         if let Some(error) = descriptors.unknown_ring {

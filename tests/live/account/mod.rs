@@ -16,6 +16,7 @@ pub mod charges;
 mod classes;
 pub mod command;
 pub mod deleted;
+pub mod device_files;
 mod family;
 mod fork_cost;
 pub mod objects;
@@ -61,6 +62,8 @@ pub const TESTS: &[Test] = &[
     ("account::segments_of_two_namespaces_are_two_groups", objects::segments_of_two_namespaces_are_two_groups),
     ("account::a_segment_that_a_child_has_filled", objects::a_segment_that_a_child_has_filled),
     ("account::a_ring_that_is_not_mapped", rings::a_ring_that_is_not_mapped),
+    ("account::memory_of_a_virtual_machine", device_files::memory_of_a_virtual_machine),
+    ("account::a_buffer_made_of_a_memfd", device_files::a_buffer_made_of_a_memfd),
     ("account::a_segment_that_nobody_has_attached", objects::a_segment_that_nobody_has_attached),
     ("account::a_file_with_two_names_is_one_object", objects::a_file_with_two_names_is_one_object),
     ("account::frames_add_up_beside_the_counters", objects::frames_add_up_beside_the_counters),

@@ -28,6 +28,13 @@ pub struct ProcessHandle {
 }
 
 impl ProcessHandles {
+    /// Returns whether `process` descends from `ancestor`.
+    pub fn descends(&self, process: u32, ancestor: u32) -> bool {
+        let parent = |pid: u32| self.processes.iter().find(|one| one.pid == pid).map(|one| one.parent);
+        // Processes that end while they are listed may form a circle.
+        std::iter::successors(parent(process), |pid| parent(*pid)).take(self.processes.len()).any(|pid| pid == ancestor)
+    }
+
     /// Returns the process and all its descendants.
     pub fn family_of(self, process: u32) -> Vec<ProcessHandle> {
         let mut family = BTreeSet::from([process]);

@@ -112,6 +112,7 @@ These rules count:
   a page of a file    shared and not `to copy`: its first write copies it even without a fork
   another address     also shared: a frame that the other process maps elsewhere, or a page in the same swap slot
   an only child       its `copied` and `there` add up to its Private_Dirty in smaps (redis: rdb_last_cow_size)
+  siblings            a region of which they share no page is not copied: each may have mapped its own
   freed memory        pages that the parent has freed belong to the child alone
   regions             match by address, and files also by offset
 

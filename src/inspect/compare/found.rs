@@ -3,7 +3,9 @@
 use super::super::by_symbol::{SymbolAt, parts_by_symbol};
 use super::super::{PageRelation, SharedPages, Snapshot};
 use crate::kernel::{AddressRange, Name, PageSize, Region, VirtualAddress};
+use crate::process::Target;
 use crate::report::SharedCounts;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 /// The comparison of two processes.
@@ -89,11 +91,24 @@ impl ComparedProcess {
 /// The findings about a process so far.
 pub(super) struct Finding<'s> {
     pub found: ComparedProcess,
+    /// The process.
+    pub other: &'s Target,
+    /// Whether one of the two descends from the other; empty until that is asked.
+    pub one_descends: OnceCell<bool>,
     /// Returns the symbol of an address, if the counts by symbol were asked for.
     pub symbol_at: Option<SymbolAt<'s>>,
 }
 
 impl Finding<'_> {
+    /// Whether one of the two descends from the other, or that is unknown.
+    pub fn one_descends(&self, target: &Target) -> bool {
+        *self.one_descends.get_or_init(|| {
+            let pids = [target, self.other].map(|one| one.process.identity().pid);
+            let Ok(all) = target.machine.process_handles() else { return true };
+            all.descends(pids[0], pids[1]) || all.descends(pids[1], pids[0])
+        })
+    }
+
     pub fn add_row(&mut self, region: &Region, range: AddressRange, counts: SharedCounts) {
         if counts != SharedCounts::default() {
             self.found.total += counts;

@@ -40,6 +40,7 @@ use crate::kernel::{AddressRange, Region, VirtualAddress};
 use crate::report::SharedCounts;
 use counterpart::Counterparts;
 use found::{Finding, Part};
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 /// Receives pages that both processes have after a fork, and whether they are copies.
@@ -105,7 +106,12 @@ impl<'a> Comparison<'a> {
         symbol_at: Option<SymbolAt<'_>>,
     ) -> Result<ComparedProcess> {
         let is_forked = self.layout == layout(other.regions());
-        let mut finding = Finding { found: ComparedProcess { is_forked, ..ComparedProcess::default() }, symbol_at };
+        let mut finding = Finding {
+            found: ComparedProcess { is_forked, ..ComparedProcess::default() },
+            one_descends: OnceCell::new(),
+            other: other.target(),
+            symbol_at,
+        };
         let compared = self.add_regions_here(there, &mut finding)?;
         if self.is_all {
             self.add_regions_there(there, &compared, &mut finding)?;
@@ -140,8 +146,8 @@ impl<'a> Comparison<'a> {
     }
 
     fn add_part(&mut self, part: &Part<'_>, found: &mut Finding<'_>) {
-        let is_wiped = self.is_wiped(part, found.found.is_forked);
-        let is_forked = found.found.is_forked && !is_wiped;
+        let is_unrelated = self.is_unrelated(part, found);
+        let is_forked = found.found.is_forked && !is_unrelated;
         let mut counts = SharedCounts::default();
         for mut pages in self.here.compare(part.range, part.there, part.start) {
             // A write to a read-only region fails and copies nothing.
@@ -157,7 +163,7 @@ impl<'a> Comparison<'a> {
                 found.add_to_groups(part.region, &pages, is_forked, self.space.page_size());
             }
         }
-        if is_wiped {
+        if is_unrelated {
             counts.without_copies();
         }
         found.add_row(part.region, part.range, counts);
@@ -166,10 +172,11 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Returns whether a fork does not copy the region to the child: then different frames are no copies. It reads
-    /// smaps, which costs the kernel more than pagemap, only if no page is shared and some are different.
-    fn is_wiped(&mut self, part: &Part<'_>, is_forked: bool) -> bool {
-        if !is_forked {
+    /// Returns whether different frames are no copies since a fork: siblings may have mapped the region after the fork,
+    /// and a fork may not copy the region to the child. Both cost more than pagemap to find out, so they are asked only
+    /// if no page is shared and some are different.
+    fn is_unrelated(&mut self, part: &Part<'_>, found: &Finding<'_>) -> bool {
+        if !found.found.is_forked {
             return false;
         }
         let mut differs = false;
@@ -180,7 +187,8 @@ impl<'a> Comparison<'a> {
                 PageRelation::OnlyFirst | PageRelation::OnlySecond => {}
             }
         }
-        differs && self.space.is_wiped_by_fork(part.region, &mut self.budget)
+        differs
+            && (!found.one_descends(self.space.target()) || self.space.is_wiped_by_fork(part.region, &mut self.budget))
     }
 
     /// Adds the parts of regions of the other process that have no counterpart in this one.

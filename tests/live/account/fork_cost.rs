@@ -64,6 +64,30 @@ impl Printed {
     }
 }
 
+/// Each of two siblings may have mapped the region after the fork, unless they share a page of it. A parent had it before.
+pub fn siblings_copy_only_where_they_share() {
+    let Some((mut puppet, memory)) = with_written_pages("account::siblings_copy_only_where_they_share") else {
+        return;
+    };
+    let [all, few] = [100, 7].map(|pages| puppet.does("fork", &[memory, pages]));
+    let range = format!("{memory:#x}, +{}", 100 * page_bytes());
+    let counts = |one: u32, other: u64| {
+        let output = pmdb(one, &[&format!("compare {other} in {range}")]).wait_with_output().expect("its end");
+        let text = String::from_utf8(output.stdout).expect("text");
+        let records: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("a record")).collect();
+        let sum = of_type(&records, "comparison-summary")[0];
+        ["shared", "copied", "only_here", "only_there"].map(|field| pages(sum, field))
+    };
+    let parent = puppet.0.pid();
+    assert_eq!(counts(parent, all), [0, 100, 0, 0]);
+    assert_eq!(counts(parent, few), [93, 7, 0, 0]);
+    let others = puppet.does("fork", &[memory, 100]);
+    assert_eq!(counts(all as u32, others), [0, 0, 100, 100]);
+    assert_eq!(counts(all as u32, few), [0, 0, 100, 100]);
+    let third = puppet.does("fork", &[memory, 5]);
+    assert_eq!(counts(few as u32, third), [93, 7, 0, 0]);
+}
+
 /// The parent writes while samples are taken; the child has what it had, and smaps counts it as its own.
 pub fn copies_are_seen_as_they_come() {
     let Some((mut puppet, memory)) = with_written_pages("account::copies_are_seen_as_they_come") else {

@@ -53,6 +53,7 @@ pub const TESTS: &[Test] = &[
     ("account::one_address_space_is_one_member", family::one_address_space_is_one_member),
     ("account::by_name_and_without_a_target", family::by_name_and_without_a_target),
     ("account::copies_are_seen_as_they_come", fork_cost::copies_are_seen_as_they_come),
+    ("account::siblings_copy_only_where_they_share", fork_cost::siblings_copy_only_where_they_share),
     ("account::a_copy_counts_once_for_all_children", fork_cost::a_copy_counts_once_for_all_children),
     ("account::pages_in_one_slot_are_still_to_copy", fork_cost::pages_in_one_slot_are_still_to_copy),
     ("account::pages_of_zeros_are_not_shared", fork_cost::pages_of_zeros_are_not_shared),

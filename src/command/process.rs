@@ -128,7 +128,7 @@ fn in_words(difference: Difference) -> String {
         Difference::UnknownFlag => "a flag that is unknown to pmdb",
         Difference::ProtectionKey => "protection key",
         Difference::Policy => "memory policy (NUMA)",
-        Difference::Few => "something that maps does not show (too few to read smaps)",
+        Difference::Few => "a fact of smaps (not read for so few)",
         Difference::Kind => "nothing, but the kernel merges no mappings of their kind",
         Difference::Hidden => {
             "nothing that /proc shows (perhaps each was written before they were neighbours, or was moved)"

@@ -172,29 +172,11 @@ impl Record for AccountCgroup {
 }
 
 fn cgroup(lines: &mut Lines, group: &AccountCgroup) {
-    let amount = |bytes: &Fact<u64>| bytes.as_ref().map_or_else(|_| "unknown".to_owned(), |bytes| size(*bytes));
-    let line = lines.line();
-    line.indent(2).plain("cgroup ").push(Role::Name, &group.path);
-    let limit = match group.limit {
-        Ok(limit) => limit.map_or(String::new(), |bytes| format!(" of {}", size(bytes))),
-        Err(_) => " (the limit is unknown)".to_owned(),
-    };
-    line.plain(format!(": {} charged{limit}; anonymous {}", amount(&group.current), amount(&group.anon)));
-    line.plain(format!(", page cache {}", amount(&group.file)));
-    for (bytes, what) in [(&group.shmem, "of it shared memory"), (&group.kernel, "kernel")] {
-        if let Ok(bytes) = bytes {
-            line.plain(format!(", {what} {}", size(*bytes)));
-        }
+    // Otherwise the rows above have them.
+    if lines.style.is_full || group.found.is_err() {
+        kinds(lines, group);
     }
-    if let Ok(peak) = &group.peak {
-        let line = lines.line();
-        line.indent(4).plain(format!("peak {}", size(*peak)));
-        if let Ok(killed) = group.killed
-            && killed > 0
-        {
-            line.word(", ", Role::Bad, format!("{} killed by the OOM killer", counted(killed, "process")));
-        }
-    }
+    limits(lines, group);
     if let (Ok(bytes @ 1..), Ok(memory)) = (&group.zswapped, &group.zswap) {
         lines.line().indent(4).plain(format!(
             "zswap holds {} of its swapped memory in {}",
@@ -211,6 +193,40 @@ fn cgroup(lines: &mut Lines, group: &AccountCgroup) {
     for reason in [&group.current, &group.file, &group.found].into_iter().filter_map(|fact| fact.as_ref().err()).take(1)
     {
         lines.line().indent(4).word("", Role::Note, reason.to_string());
+    }
+}
+
+/// What is charged, by kind, as memory.stat has it.
+fn kinds(lines: &mut Lines, group: &AccountCgroup) {
+    let amount = |bytes: &Fact<u64>| bytes.as_ref().map_or_else(|_| "unknown".to_owned(), |bytes| size(*bytes));
+    let line = lines.line();
+    line.indent(2).plain("cgroup ").push(Role::Name, &group.path);
+    line.plain(format!(": {} charged; anonymous {}", amount(&group.current), amount(&group.anon)));
+    line.plain(format!(", page cache {}", amount(&group.file)));
+    for (bytes, what) in [(&group.shmem, "of it shared memory"), (&group.kernel, "kernel")] {
+        if let Ok(bytes) = bytes {
+            line.plain(format!(", {what} {}", size(*bytes)));
+        }
+    }
+}
+
+/// `limit 256 MiB, peak 256 MiB, 2 processes killed by the OOM killer`
+fn limits(lines: &mut Lines, group: &AccountCgroup) {
+    let limit = match group.limit {
+        Ok(limit) => limit.map(|bytes| format!("limit {}", size(bytes))),
+        Err(_) => Some("limit unknown".to_owned()),
+    };
+    let peak = group.peak.as_ref().ok().map(|peak| format!("peak {}", size(*peak)));
+    let known: Vec<String> = limit.into_iter().chain(peak).collect();
+    let killed = group.killed.as_ref().copied().unwrap_or(0);
+    if known.is_empty() && killed == 0 {
+        return;
+    }
+    let line = lines.line();
+    line.indent(4).plain(known.join(", "));
+    if killed > 0 {
+        let separator = if known.is_empty() { "" } else { ", " };
+        line.word(separator, Role::Bad, format!("{} killed by the OOM killer", counted(killed, "process")));
     }
 }
 

@@ -205,7 +205,7 @@ fn group_key(row: &AccountFamilyGroup) -> Cell<'_> {
 
 fn words(class: FamilyClass) -> &'static str {
     match class {
-        FamilyClass::PrivateOne => "private, in one of these",
+        FamilyClass::PrivateOne => "private, in one",
         FamilyClass::PrivateSeveral => "private, shared by forks",
         FamilyClass::HeapInUse => "heap pages, in use",
         FamilyClass::HeapFree => "heap pages, free",
@@ -234,10 +234,10 @@ fn of_which(row: &AccountFamilyClass) -> Cell<'static> {
         // The end of the counted processes alone does not free it.
         Ok(outside) if outside > 0 && is_freed_by_exit(row.class) => {
             let outside = size(outside);
-            format!("{outside} also mapped outside, and kept there; the rest: {}", row.freed_by)
+            format!("{outside} kept by other processes too; the rest: {}", row.freed_by)
         }
         Ok(outside) if outside > 0 && row.class != FamilyClass::Kernel => {
-            format!("{} also mapped outside; {}", size(outside), row.freed_by)
+            format!("{} also mapped by other processes; {}", size(outside), row.freed_by)
         }
         _ => row.freed_by.to_owned(),
     })

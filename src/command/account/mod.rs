@@ -220,7 +220,7 @@ Words of the answer:
   at least            more is unknown: an object cannot be examined
   at most             the pages are unknown: secret memory, virtual machines, and the zero pages of a core
   in rss              the sum of the Rss of all processes
-  in one of these     mapped by one of the counted processes, and perhaps by others
+  in one, in several  of the counted processes; others may map it too
   freed at exit       private memory that the kernel frees when the process exits, unless a driver holds it
   compressed          memory in swap by zram or zswap, by the ratio of the whole machine
   charged             memory charged to the cgroup, also what none of its processes maps

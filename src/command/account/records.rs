@@ -260,7 +260,7 @@ pub(super) const NO_HEAP: &str = "no page of it is in a heap of glibc: try `heap
 /// What gives the memory of a class back.
 pub(super) fn freed_by(class: AccountClass) -> &'static str {
     match class {
-        Anonymous | HeapUnclear => "free or munmap",
+        Anonymous | HeapUnclear => "free (see `heap`) or munmap",
         HeapInUse => "free, then malloc_trim",
         HeapFree => "malloc_trim",
         PrivateCopies => "munmap",

@@ -298,7 +298,7 @@ fn keepers(lines: &mut Lines, summary: &HeapSummary) {
         && 20 * summary.kept >= whole
     {
         let text = format!(
-            "{} of the free memory is on pages with only one or two chunks in use, most often of {} (`heap by size`)",
+            "{} of the free memory is on pages with only one or two chunks in use, most often of {}",
             size(summary.kept),
             class(smallest)
         );

@@ -10,7 +10,7 @@ use crate::render::columns::{Cell, Column, PID, Table, amount, optional, unknown
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
 use crate::render::theme::Role;
-use crate::render::units::{count, size};
+use crate::render::units::{count, counted, size};
 use crate::report::json::words;
 use crate::report::record::record;
 use crate::report::{Fact, Reason};
@@ -384,7 +384,7 @@ static KEPT: Table<KeptRow> = Table::of(&[
     Column::number("pages", 9, Role::Size).cell(|_, row| Cell::count(row.pages)),
     Column::number("free", 8, Role::Size).cell(|_, row| amount(row.free)),
     Column::word("most often of", 30, Role::Plain)
-        .cell(|_, row| Cell::new(format!("{} on {} pages", class(row.smallest), count(row.with_smallest)))),
+        .cell(|_, row| Cell::new(format!("{} on {}", class(row.smallest), counted(row.with_smallest, "page")))),
 ]);
 
 /// `32 to 63 bytes`

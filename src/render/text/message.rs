@@ -25,7 +25,7 @@ impl Record for Note {
 
 impl Record for Answer {
     fn write(&self, text: &mut Text) {
-        text.line(|lines, answer: &Answer| _ = lines.line().indent(2).prose(Role::Plain, &answer.message), self);
+        text.answer(&self.message);
     }
 }
 

@@ -59,6 +59,8 @@ struct FoldedRows {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum RecordForm {
     Nothing,
+    /// The sentence before the rows of an answer.
+    Answer,
     Line,
     Block,
     Row(TableId),
@@ -259,6 +261,12 @@ impl Text {
         write(&mut self.lines, record);
     }
 
+    /// The sentence that answers.
+    pub(super) fn answer(&mut self, sentence: &str) {
+        self.separate(RecordForm::Answer);
+        self.lines.line().indent(2).prose(Role::Plain, sentence);
+    }
+
     /// A line, or a few.
     pub(crate) fn line<T>(&mut self, write: WriteRecord<T>, record: &T) {
         self.separate(RecordForm::Line);
@@ -295,7 +303,8 @@ impl Text {
         let blank = match (self.before, shape) {
             (RecordForm::Nothing, _) => false,
             (RecordForm::Row(open), RecordForm::Row(next)) => open != next,
-            (before, next) => before == RecordForm::Block || matches!(next, RecordForm::Block | RecordForm::Row(_)),
+            (RecordForm::Block, _) => true,
+            (_, next) => !matches!(next, RecordForm::Line),
         };
         if blank {
             self.notes();

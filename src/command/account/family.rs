@@ -1,7 +1,9 @@
 //! `account children`, `account of MEMBER, …`, `account "NAME"`, `account cgroup PATH`.
 
 use super::charges;
-use super::family_records::{AccountFamily, AccountFamilyClass, AccountFamilyGroup, AccountMember, answer};
+use super::family_records::{
+    AccountFamily, AccountFamilyClass, AccountFamilyGroup, AccountMember, BytesOnNode, answer,
+};
 use super::objects::{self, INTERRUPTED};
 use super::records::{FREES_FILE_PAGES, FREES_KEPT_MEMORY, FREES_KERNEL_PAGES, FREES_SHARED_MEMORY, NO_HEAP};
 use super::rests;
@@ -360,9 +362,17 @@ fn groups(
             in_one: group.in_one,
             outside: outside(group.sum, sums),
             processes: group.members,
+            nodes: on_nodes(group),
         })?;
     }
     note_hidden_rows(more, "group", sink)
+}
+
+/// The nodes of a group, those with the most of its memory first.
+fn on_nodes(group: &FamilyGroup) -> Vec<BytesOnNode> {
+    let mut nodes: Vec<_> = group.nodes.iter().map(|(&node, &bytes)| BytesOnNode { node, bytes }).collect();
+    nodes.sort_by_key(|one| Reverse(one.bytes));
+    nodes
 }
 
 /// Bytes of the frames of a sum that other processes map too.

@@ -12,7 +12,7 @@ use crate::render::text::Text;
 use crate::render::text::lines::Lines;
 use crate::render::text::words::group_heading;
 use crate::render::theme::Role;
-use crate::render::units::{counted, size};
+use crate::render::units::{counted, percent, size};
 use crate::report::record::record;
 use crate::report::{Fact, FamilyClass};
 
@@ -57,6 +57,17 @@ record! {
         outside: Fact<u64>,
         /// The number of processes that map some of it, by mapping.
         [optional] processes: Option<u64>,
+        /// Its NUMA nodes, by mapping, those with the most first; frames of an unknown node are left out.
+        nodes: Vec<BytesOnNode>,
+    }
+
+    /// Memory on a NUMA node.
+    #[derive(Eq)]
+    pub struct BytesOnNode {
+        /// The node.
+        node: u32,
+        /// Bytes on it.
+        bytes: u64,
     }
 
     /// A process of `account children` and the like.
@@ -175,9 +186,11 @@ static CLASSES: Table<AccountFamilyClass> = Table::of(&[
 impl Record for AccountFamilyGroup {
     fn write(&self, text: &mut Text) {
         let without = if self.processes.is_none() { Some(PROCESSES) } else { None };
+        let node: MakeCell<AccountFamilyGroup> = |_, row| Cell::new(nodes(row));
+        let node = self.processes.map(|_| Column::word("node", 4, Role::Plain).rank(2).cell(node));
         let key: MakeCell<AccountFamilyGroup> = |_, row| group_key(row);
         let heading = Column::word(group_heading(&self.by), 26, Role::Name).cell(key);
-        let table = GROUPS.without(without).by([Some(heading), None]);
+        let table = GROUPS.without(without).by([node, Some(heading)]);
         write_group(text, &table, self, &self.by, (self.bytes, self.of));
     }
 }
@@ -194,6 +207,15 @@ static GROUPS: Table<AccountFamilyGroup> = Table::of(&[
     Column::number(PROCESSES, 9, Role::Plain)
         .cell(|_, row| row.processes.map_or_else(|| Cell::of(Role::Dim, "-"), Cell::count)),
 ]);
+
+/// `0`, or `0 (60 %), 1`
+fn nodes(row: &AccountFamilyGroup) -> String {
+    let words = row.nodes.iter().map(|one| match (&row.nodes[..], one.bytes) {
+        ([_], _) => one.node.to_string(),
+        (_, bytes) => format!("{} ({})", one.node, percent(bytes, row.bytes).unwrap_or_default()),
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
 
 /// The name, with the process of a region, or the inode of an object.
 fn group_key(row: &AccountFamilyGroup) -> Cell<'_> {
@@ -430,6 +452,7 @@ pub(super) mod samples {
                 in_one: 4096,
                 outside: Ok(0),
                 processes: Some(4),
+                nodes: vec![BytesOnNode { node: 1, bytes: 60 << 20 }, BytesOnNode { node: 0, bytes: 20 << 20 }],
             }),
             Box::new(AccountFamilyGroup {
                 by: "node".to_owned(),
@@ -443,6 +466,7 @@ pub(super) mod samples {
                 in_one: 3 << 20,
                 outside: Err(unknown()),
                 processes: None,
+                nodes: Vec::new(),
             }),
             Box::new(AccountFamilyGroup {
                 by: "region".to_owned(),
@@ -456,6 +480,7 @@ pub(super) mod samples {
                 in_one: 2 << 20,
                 outside: Ok(0),
                 processes: None,
+                nodes: Vec::new(),
             }),
             Box::new(AccountFamilyClass {
                 class: FamilyClass::FileOne,

@@ -190,7 +190,7 @@ These choose the memory:
 These choose the rows:
 
   by region     a row for each region; of several processes each frame in the first region that maps it
-  by mapping    a row for each file or name, with all its regions; of several processes also how many map it
+  by mapping    a row for each file or name, with all its regions; of several processes also how many map it, and the nodes
   by symbol     a row for each symbol in which pages begin
   by node       a row for each NUMA node
   by cgroup     a row for each memory cgroup that pages are charged to

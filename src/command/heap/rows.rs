@@ -10,7 +10,7 @@ use crate::render::columns::{Cell, Column, PID, Table, amount, optional, unknown
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
 use crate::render::theme::Role;
-use crate::render::units::{count, counted, size};
+use crate::render::units::{counted, size};
 use crate::report::json::words;
 use crate::report::record::record;
 use crate::report::{Fact, Reason};

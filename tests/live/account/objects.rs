@@ -195,6 +195,13 @@ fn plain_objects(holder: u32, descriptors: &[u64], processes: &[u32]) -> BTreeSe
     descriptors.iter().map(of_one).collect()
 }
 
+/// The nodes with memory of a process, by numa_maps, or all nodes of the machine where the kernel has no such file.
+fn plain_nodes(pid: u32) -> BTreeSet<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/numa_maps")).unwrap_or_else(|_| "N0=1".to_owned());
+    let nodes = text.split_whitespace().filter_map(|word| word.strip_prefix('N')?.split_once('='));
+    nodes.filter_map(|(node, _)| node.parse().ok()).collect()
+}
+
 fn rows(records: &[Value], inodes: &BTreeSet<(u64, u64, u64)>) -> BTreeSet<(u64, u64, u64)> {
     let number = |row: &Value, field: &str| row[field].as_u64().expect("a number");
     let rows = of_type(records, "account-object").into_iter();
@@ -238,6 +245,16 @@ pub fn what_mappings_do_not_show() {
             (inode, mapped, processes)
         });
     assert_eq!(of_memfds.collect::<BTreeSet<_>>(), expected.collect());
+    for row in of_type(&groups, "account-family-group") {
+        let nodes = row["nodes"].as_array().expect("nodes");
+        assert_eq!(nodes.iter().map(super::command::bytes).sum::<u64>(), super::command::bytes(row), "{row}");
+    }
+    let found: BTreeSet<u64> = of_type(&groups, "account-family-group")
+        .into_iter()
+        .flat_map(|row| row["nodes"].as_array().expect("nodes"))
+        .map(|one| one["node"].as_u64().expect("a number"))
+        .collect();
+    assert_eq!(found, family.iter().flat_map(|&pid| plain_nodes(pid)).collect());
     let summed = |by: &str| {
         let rows = records(pid, &format!("account children by {by}"));
         let sum: u64 = of_type(&rows, "account-family-group").into_iter().map(super::command::bytes).sum();

@@ -7,9 +7,11 @@ use crate::inspect::fact::{Answer, FactReader, Gap};
 use crate::inspect::frames::{FrameRow, read_rows};
 use crate::inspect::page::Evidence;
 use crate::inspect::rows::Group;
+use crate::kernel::physical::{ZoneLookup, Zones};
 use crate::kernel::{FrameNumber, Key, Name, PageField, Region};
 use crate::process::Machine;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The memory of a class, or of a group.
@@ -71,6 +73,8 @@ pub struct FamilyGroup {
     pub in_one: u64,
     /// The number of members that map a part of the object, in groups by mapping.
     pub members: Option<u64>,
+    /// The bytes of frames on each NUMA node, in groups by mapping. Frames of an unknown node are left out.
+    pub nodes: BTreeMap<u32, u64>,
 }
 
 /// A key by which the memory of several processes can be grouped.
@@ -173,13 +177,54 @@ impl Grouping {
     }
 }
 
+/// The sums of the frames of a group.
+#[derive(Clone, Default)]
+struct GroupSum {
+    all: ClassSum,
+    in_one: u64,
+    nodes: BTreeMap<u32, u64>,
+}
+
+impl GroupSum {
+    /// Adds a frame and its sums.
+    fn add(&mut self, frame: OwnedFrame, sum: ClassSum) {
+        self.in_one += if frame.owner.is_some() { sum.bytes } else { 0 };
+        self.all.add(sum);
+    }
+}
+
 /// Sums up the frames of each group.
 pub(super) struct GroupSums<'a> {
     grouping: &'a Grouping,
     machine: &'a Arc<Machine>,
-    sums: BTreeMap<FamilyGroupKey, (ClassSum, u64)>,
+    sums: BTreeMap<FamilyGroupKey, GroupSum>,
     /// The sums by number of the group, for mappings and regions.
-    by_number: Vec<(ClassSum, u64)>,
+    by_number: Vec<GroupSum>,
+    /// Looks up NUMA nodes, for mappings; `None` if the zones are unknown.
+    nodes: Option<NodeOfFrames>,
+}
+
+/// Looks up the NUMA nodes of frames, mostly in ascending order.
+struct NodeOfFrames {
+    zones: Arc<Zones>,
+    /// The frames for which `node` is valid.
+    known: Range<u64>,
+    node: Option<u32>,
+}
+
+impl NodeOfFrames {
+    /// Returns the node of a frame; `None` if zones of several nodes span it, or none.
+    fn of(&mut self, frame: u64) -> Option<u32> {
+        if !self.known.contains(&frame) {
+            let span = self.zones.span_of(FrameNumber::new(frame));
+            self.known = frame..span.end.get();
+            self.node = match span.spanned {
+                ZoneLookup::In(index) => self.zones.get(index).map(|zone| zone.node),
+                ZoneLookup::InNone | ZoneLookup::InSeveral => None,
+            };
+        }
+        self.node
+    }
 }
 
 impl<'a> GroupSums<'a> {
@@ -189,20 +234,23 @@ impl<'a> GroupSums<'a> {
             Grouping::Region(regions) => regions.len(),
             Grouping::Fact { .. } => 0,
         };
-        GroupSums { grouping, machine, sums: BTreeMap::new(), by_number: vec![Default::default(); numbers] }
+        let zones = matches!(grouping, Grouping::Mapping(_)).then(|| machine.zones().ok()).flatten();
+        let nodes = zones.map(|zones| NodeOfFrames { zones, known: 0..0, node: None });
+        GroupSums { grouping, machine, sums: BTreeMap::new(), by_number: vec![Default::default(); numbers], nodes }
     }
 
     /// Adds frames that were read together. `sum` returns the sums of one frame.
     pub fn add(&mut self, read: &MappedFrames, sum: impl Fn(OwnedFrame, Option<u64>) -> ClassSum) -> Result<()> {
-        let add = |(all, in_one): &mut (ClassSum, u64), frame: OwnedFrame, count| {
-            let sum = sum(frame, count);
-            *in_one += if frame.owner.is_some() { sum.bytes } else { 0 };
-            all.add(sum);
-        };
         let Grouping::Fact { key, reader, need } = self.grouping else {
-            for &(_, frame, count) in &read.mapped {
-                let group = frame.group.and_then(|group| self.by_number.get_mut(group as usize));
-                group.into_iter().for_each(|group| add(group, frame, count));
+            for &(number, frame, count) in &read.mapped {
+                let Some(group) = frame.group.and_then(|group| self.by_number.get_mut(group as usize)) else {
+                    continue;
+                };
+                let sum = sum(frame, count);
+                group.add(frame, sum);
+                if let Some(node) = self.nodes.as_mut().and_then(|nodes| nodes.of(number)) {
+                    *group.nodes.entry(node).or_default() += sum.bytes;
+                }
             }
             return Ok(());
         };
@@ -218,17 +266,17 @@ impl<'a> GroupSums<'a> {
                 (None, _) => Group::Known(Answer::Unknown(Gap::Hidden)),
             };
             last = rows.peek().map(|row| (row.first, group));
-            add(self.sums.entry(FamilyGroupKey::Fact(group)).or_default(), frame, count);
+            self.sums.entry(FamilyGroupKey::Fact(group)).or_default().add(frame, sum(frame, count));
         }
         Ok(())
     }
 
     /// Returns the groups, the largest first.
     pub fn finish(self) -> Vec<FamilyGroup> {
-        let mut groups: Vec<FamilyGroup> = Vec::new();
-        for (key, (sum, in_one)) in self.sums {
-            groups.push(FamilyGroup { key, sum, in_one, members: None });
-        }
+        let mut groups = Vec::new();
+        let group =
+            |key, members, GroupSum { all: sum, in_one, nodes }| FamilyGroup { key, sum, in_one, members, nodes };
+        groups.extend(self.sums.into_iter().map(|(key, sum)| group(key, None, sum)));
         let numbered: Vec<(&FamilyGroupKey, Option<u64>)> = match self.grouping {
             Grouping::Mapping(mappings) => {
                 mappings.found.iter().map(|(key, members)| (key, Some(members.len() as u64))).collect()
@@ -236,9 +284,8 @@ impl<'a> GroupSums<'a> {
             Grouping::Region(regions) => regions.iter().map(|key| (key, None)).collect(),
             Grouping::Fact { .. } => Vec::new(),
         };
-        for ((key, members), (sum, in_one)) in numbered.into_iter().zip(self.by_number) {
-            groups.push(FamilyGroup { key: key.clone(), sum, in_one, members });
-        }
+        let numbered = numbered.into_iter().zip(self.by_number);
+        groups.extend(numbered.map(|((key, members), sum)| group(key.clone(), members, sum)));
         groups.retain(|group| group.sum.bytes > 0);
         groups.sort_by(|one, other| other.sum.bytes.cmp(&one.sum.bytes).then_with(|| one.key.cmp(&other.key)));
         groups

@@ -214,8 +214,8 @@ pub fn registered_buffers(fdinfo: &[u8]) -> impl Iterator<Item = AddressRange> {
     })
 }
 
-/// Whether the `fdinfo` of a dma-buf names udmabuf as its exporter (`dma_buf_show_fdinfo` in drivers/dma-buf/dma-buf.c):
-/// its pages are those of memfds.
+/// Whether the `fdinfo` of a dma-buf names udmabuf as its exporter: its pages are those of memfds
+/// (`dma_buf_show_fdinfo` in drivers/dma-buf/dma-buf.c).
 pub fn is_made_of_memfds(fdinfo: &[u8]) -> bool {
     fdinfo.split(|&byte| byte == b'\n').any(|line| line == b"exp_name:\tudmabuf")
 }

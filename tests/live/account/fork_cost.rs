@@ -64,7 +64,8 @@ impl Printed {
     }
 }
 
-/// Each of two siblings may have mapped the region after the fork, unless they share a page of it. A parent had it before.
+/// Each of two siblings may have mapped the region after the fork, unless they share a page of it. A parent had it
+/// before.
 pub fn siblings_copy_only_where_they_share() {
     let Some((mut puppet, memory)) = with_written_pages("account::siblings_copy_only_where_they_share") else {
         return;

@@ -29,7 +29,7 @@ use crate::kernel::elf::ElfStart;
 use crate::kernel::{AddressRange, PageMapEntry, Region, TableEntry, VirtualAddress, WordFile};
 use crate::own::rights;
 use crate::records::{FrameRecord, Meanwhile, OwnerDetail, RecordParts, RecordedMapper, SwappedRange};
-use attached::Attached;
+use attached::{Attached, ScanPiece};
 use directory::{Directory, read_all};
 use handle::{Handle, process_title};
 use memory::FrameFiles;
@@ -299,7 +299,7 @@ impl Attached {
         if question.start > end {
             return Ok((0, question.start));
         }
-        let scanned = self.scan_in_pieces(&memory, Scan { end, ..question }, into, attached::PIECE);
+        let scanned = self.scan_in_pieces(&memory, Scan { end, ..question }, into, ScanPiece::FIRST);
         scanned.map_err(|error| self.access_error(&memory, "pagemap", error))
     }
 

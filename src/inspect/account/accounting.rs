@@ -57,8 +57,10 @@ struct PageCounter {
     /// The ranges that may be mapped several times.
     overlaps: Vec<AddressRange>,
     zeros: Option<ZeroPieces>,
-    /// The counted pages of the last step.
+    /// The counted pages of the last step, if `keeps_pages`.
     counted: Vec<(Page, AccountEntry)>,
+    /// Whether the counted pages are kept: a page is large, and sums alone need none.
+    keeps_pages: bool,
     /// The counted pages whose frames may have several mappings in the process.
     repeated: RepeatedPages,
     objects: ObjectCounter,
@@ -127,6 +129,7 @@ impl AddressSpace {
             overlaps,
             zeros: content.then(ZeroPieces::default),
             counted: Vec::new(),
+            keeps_pages: true,
             repeated: RepeatedPages::default(),
             objects,
             rests: RestSearch::of(&self.target().machine),
@@ -200,6 +203,12 @@ impl Accounting {
         }
         self.settle_done()?;
         Ok(Some(self.step(pages)))
+    }
+
+    /// The same without the pages that count in each step.
+    pub(super) fn without_pages(mut self) -> Self {
+        self.counter.keeps_pages = false;
+        self
     }
 
     fn step(&self, pages: u64) -> AccountStep<'_> {
@@ -375,7 +384,9 @@ impl PageCounter {
             _ => Amount { known: 0, unknown: bytes },
         };
         account.add(&counted, bytes);
-        self.counted.push((*page, counted));
+        if self.keeps_pages {
+            self.counted.push((*page, counted));
+        }
         Ok(())
     }
 }

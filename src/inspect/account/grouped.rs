@@ -84,7 +84,8 @@ impl Accounting {
         let space = self.space().clone();
         let reader = FactReader::of_pages(&space);
         let (all, groups) = (Account::default(), BTreeMap::new());
-        let sums = AccountSums { all, space, by, reader, groups, accounting: self };
+        let accounting = if matches!(by, Some(Key::Page(_) | Key::Symbol)) { self } else { self.without_pages() };
+        let sums = AccountSums { all, space, by, reader, groups, accounting };
         GroupedAccounting { sums, symbol_at: None, region: 0, done: 0 }
     }
 }

@@ -112,9 +112,15 @@ impl Account {
         };
         let row = self.row_mut(class);
         row.bytes = row.bytes.saturating_add(bytes);
-        for (amount, mark) in row.marks.iter_mut().zip(Marks::all().iter()) {
-            let of = |set: Marks| if set.contains(mark) { bytes } else { 0 };
-            amount.add(Amount { known: of(counted.has), unknown: of(counted.may_have) });
+        // Most pages have no mark, and there may be a call for each page.
+        let (has, may_have) = (counted.has.bits(), counted.may_have.bits());
+        let mut left = has | may_have;
+        while left != 0 {
+            let (index, bit) = (left.trailing_zeros() as usize, left & left.wrapping_neg());
+            let of = |set: u8| if set & bit != 0 { bytes } else { 0 };
+            let amount = Amount { known: of(has), unknown: of(may_have) };
+            row.marks.get_mut(index).into_iter().for_each(|mark| mark.add(amount));
+            left &= left - 1;
         }
         row.marks.get_mut(AccountMark::Zeros as usize).into_iter().for_each(|zeros| zeros.add(counted.zeros));
         self.private.add(match counted.is_private {

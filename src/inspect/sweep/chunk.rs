@@ -50,6 +50,7 @@ pub(super) struct BehindPage {
 }
 
 #[derive(Clone, Copy)]
+#[expect(clippy::large_enum_variant, reason = "there is one for thousands of pages, and a box is no copy")]
 pub(in crate::inspect) enum ChunkContent<'a> {
     /// Every entry is empty.
     Nothing,

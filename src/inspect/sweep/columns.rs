@@ -141,7 +141,9 @@ impl Columns {
                 }
             }
         }
-        ColumnSlices { words, holders: self.holders.get(at.clone()).unwrap_or_default() }
+        let read = words.iter().enumerate().filter(|(_, words)| !words.is_empty());
+        let read = read.fold(0, |read, (column, _)| read | 1 << column);
+        ColumnSlices { words, read, holders: self.holders.get(at.clone()).unwrap_or_default() }
     }
 
     /// Adds `pages` words for an entry that stands for as many pages, and has its words at `slot`. Columns that were
@@ -177,6 +179,8 @@ impl Columns {
 #[derive(Clone, Copy)]
 pub(in crate::inspect) struct ColumnSlices<'a> {
     words: [&'a [u64]; Column::COUNT],
+    /// Which of them were read, a bit each: most pages have a word of one or two.
+    read: u16,
     /// Who holds the folios; empty when not read.
     pub holders: &'a [Option<FrameHolders>],
 }
@@ -190,13 +194,17 @@ impl<'a> ColumnSlices<'a> {
     /// The words of entry `first`; cuts `alike` to as many entries as have the same.
     #[inline]
     pub fn words_at(&self, first: usize, alike: &mut usize) -> WordsAt {
-        let mut read = WordsAt([UNREAD; Column::COUNT]);
-        for (column, words) in self.words.iter().enumerate() {
-            if let (Some(words @ [_, ..]), Some(word)) = (words.get(first..), read.0.get_mut(column)) {
+        let mut words_at = WordsAt([UNREAD; Column::COUNT]);
+        let mut left = self.read;
+        while left != 0 {
+            let column = left.trailing_zeros() as usize;
+            left &= left - 1;
+            let words = self.words.get(column).and_then(|words| words.get(first..)).unwrap_or_default();
+            if let (false, Some(word)) = (words.is_empty(), words_at.0.get_mut(column)) {
                 *word = first_of_run(words, u64::from(column == Column::DeviceFrames as usize), alike);
             }
         }
-        read
+        words_at
     }
 }
 
@@ -230,6 +238,9 @@ impl WordsAt {
 #[inline]
 fn first_of_run(words: &[u64], step: u64, alike: &mut usize) -> u64 {
     let first = words.first().copied().unwrap_or(UNREAD);
+    if *alike == 1 {
+        return first;
+    }
     let step = if first == UNREAD { 0 } else { step };
     let mut next = first;
     let goes_on = |word: &&u64| {

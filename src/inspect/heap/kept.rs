@@ -1,8 +1,9 @@
 //! What a walk keeps of the pieces of an arena beside their sums. They come in the order of their addresses.
 
 use super::piece_words::PieceWords;
-use super::pieces::HeapPiece;
+use super::pieces::{HeapPiece, PieceKind};
 use super::uses::PageUses;
+use super::walk::HeapChunk;
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::VirtualAddress;
 
@@ -19,6 +20,16 @@ pub(super) enum Kept {
 }
 
 impl Kept {
+    pub(super) fn add_chunks(&mut self, chunks: &[HeapChunk], budget: &mut Budget) -> Result<(), OutOfBudget> {
+        if matches!(self, Kept::Nothing) {
+            return Ok(());
+        }
+        chunks.iter().try_for_each(|chunk| {
+            let kind = if chunk.is_in_use { PieceKind::InUse } else { PieceKind::Free };
+            self.add(HeapPiece { start: chunk.start, bytes: chunk.size, kind }, budget)
+        })
+    }
+
     pub(super) fn add(&mut self, piece: HeapPiece, budget: &mut Budget) -> Result<(), OutOfBudget> {
         match self {
             Kept::Nothing => Ok(()),

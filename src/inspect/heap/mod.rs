@@ -297,9 +297,10 @@ impl<'a> HeapSearch<'a> {
         for part in &parts {
             trimmable = trimmable.zip(part.trimmable).map(|(sum, part)| sum.and(part));
         }
+        let (in_use, free) = sums.totals();
         Ok(HeapSums {
-            in_use: sums.in_use,
-            free: sums.free,
+            in_use,
+            free,
             between: sums.between,
             top: bytes,
             foreign: sums.foreign,
@@ -497,10 +498,9 @@ impl Walk {
         first: u64,
     ) -> Result<std::result::Result<StretchEnd, Broken>> {
         let (sums, kept) = (&mut self.sums, &mut self.kept);
-        stretch.walk(words, first, &mut |chunk, budget| {
-            let kind = if chunk.is_in_use { PieceKind::InUse } else { PieceKind::Free };
-            kept.add(HeapPiece { start: chunk.start, bytes: chunk.size, kind }, budget)?;
-            sums.add(chunk, stretch.layout, budget)
+        stretch.walk(words, first, &mut |chunks, budget| {
+            kept.add_chunks(chunks, budget)?;
+            chunks.iter().try_for_each(|chunk| sums.add(*chunk, stretch.layout, budget))
         })
     }
 
@@ -522,8 +522,8 @@ fn next_stretch(words: &mut ProcessWords<'_>, stretch: &Stretch, from: u64) -> R
     while let Some(at) = next.filter(|at| *at < stretch.top) {
         words.budget().go_on()?;
         let mut chunks = 0;
-        let count = &mut |_: HeapChunk, _: &mut Budget| {
-            chunks += 1;
+        let count = &mut |some: &[HeapChunk], _: &mut Budget| {
+            chunks += some.len();
             Ok(())
         };
         if stretch.walk(words, at, count)?.is_ok() && chunks > 0 {

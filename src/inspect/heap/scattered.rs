@@ -122,8 +122,8 @@ fn piece(words: &mut ProcessWords<'_>, stretch: &Stretch, at: u64) -> Result<Opt
         return Ok(None);
     };
     let mut chunks = 0;
-    let count = &mut |_: HeapChunk, _: &mut Budget| {
-        chunks += 1;
+    let count = &mut |some: &[HeapChunk], _: &mut Budget| {
+        chunks += some.len();
         Ok(())
     };
     Ok(match stretch.walk(words, first, count)? {

@@ -51,8 +51,6 @@ pub(super) struct Stretched {
 /// What a walk adds up.
 #[derive(Clone)]
 pub(super) struct Sums {
-    pub(super) in_use: ChunkSum,
-    pub(super) free: ChunkSum,
     pub(super) between: u64,
     pub(super) foreign: u64,
     /// The ranges that a trim gives back, in the order of the walk.
@@ -85,8 +83,6 @@ struct OpenPage {
 impl Default for Sums {
     fn default() -> Self {
         Sums {
-            in_use: ChunkSum::default(),
-            free: ChunkSum::default(),
             between: 0,
             foreign: 0,
             trimmed: Vec::new(),
@@ -99,15 +95,12 @@ impl Default for Sums {
 }
 
 impl Sums {
+    #[inline]
     pub(super) fn add(&mut self, chunk: HeapChunk, layout: ChunkLayout, budget: &mut Budget) -> Result<()> {
         let class = chunk.size.checked_ilog2().unwrap_or_default() as usize;
-        let (sum, of_class) = match (chunk.is_in_use, self.sizes.get_mut(class)) {
-            (true, Some(sizes)) => (&mut self.in_use, &mut sizes.0),
-            (false, Some(sizes)) => (&mut self.free, &mut sizes.1),
-            (_, None) => return Ok(()),
-        };
-        sum.add(chunk.size);
-        of_class.add(chunk.size);
+        if let Some((in_use, free)) = self.sizes.get_mut(class) {
+            if chunk.is_in_use { in_use.add(chunk.size) } else { free.add(chunk.size) }
+        }
         self.add_to_stretch(chunk, budget)?;
         self.add_to_pages(chunk, class, layout);
         if chunk.is_in_use {
@@ -122,6 +115,7 @@ impl Sums {
         Ok(())
     }
 
+    #[inline]
     fn add_to_stretch(&mut self, chunk: HeapChunk, budget: &mut Budget) -> Result<()> {
         let start = chunk.start.get();
         if self.stretches.last().is_none_or(|last| last.end != start) {
@@ -137,6 +131,7 @@ impl Sums {
     }
 
     /// Adds a chunk to its first page and to its last: those between have nothing else.
+    #[inline]
     fn add_to_pages(&mut self, chunk: HeapChunk, class: usize, layout: ChunkLayout) {
         let (start, shift) = (chunk.start.get(), layout.page.shift());
         let end = start + chunk.size;
@@ -147,6 +142,7 @@ impl Sums {
         }
     }
 
+    #[inline]
     fn add_to_page(&mut self, number: u64, chunk: HeapChunk, class: usize, bytes: u64) {
         if self.page.number != number {
             self.close_page();
@@ -172,6 +168,16 @@ impl Sums {
             *of_class += 1;
             classes &= classes - 1;
         }
+    }
+
+    /// All chunks in use, and all free ones.
+    pub(super) fn totals(&self) -> (ChunkSum, ChunkSum) {
+        let mut totals = (ChunkSum::default(), ChunkSum::default());
+        for (in_use, free) in self.sizes {
+            totals.0.join(in_use);
+            totals.1.join(free);
+        }
+        totals
     }
 
     /// Chunks by size, the smallest first.

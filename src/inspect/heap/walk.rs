@@ -1,7 +1,7 @@
 //! A walk over the chunks of an arena, from the first to `top`. Each chunk says where the next one is, whether the one
 //! before it is in use, and, if that one is free, its size again: a walk that meets no contradiction is proof.
 
-use super::words::Words;
+use super::words::{Words, decode};
 use crate::budget::Budget;
 use crate::inspect::{AddressSpace, Result};
 use crate::kernel::{AddressRange, PageSize, VirtualAddress};
@@ -60,12 +60,18 @@ impl ChunkLayout {
         self.first_chunk(address) == Some(address)
     }
 
+    /// Whether a head has a size that a chunk in use or a free one can have. Alignments are powers of two.
+    #[inline]
+    fn has_size(self, head: u64) -> bool {
+        let size = head & !FLAGS;
+        size >= self.smallest() && size & (self.alignment - 1) == 0 && head & IS_MAPPING == 0
+    }
+
     /// The whole pages of a free chunk that `malloc_trim` gives back (`mtrim`): it keeps the page with the links.
     pub(super) fn trimmed(self, start: u64, size: u64) -> Option<AddressRange> {
-        let page = self.page.bytes();
-        let first = start.checked_add(6 * self.pointer_bytes)?.checked_next_multiple_of(page)?;
-        let end = start.checked_add(size)?;
-        AddressRange::new(VirtualAddress::new(first), VirtualAddress::new(end - end % page))
+        let last = VirtualAddress::new(start.checked_add(6 * self.pointer_bytes)?.checked_add(self.page.bytes() - 1)?);
+        let end = VirtualAddress::new(start.checked_add(size)?);
+        AddressRange::new(self.page.floor(last), self.page.floor(end))
     }
 }
 
@@ -142,25 +148,49 @@ pub(super) struct Stretch {
     pub(super) is_of_threads: bool,
 }
 
+/// How far a walk came.
+#[derive(Clone, Copy)]
+struct WalkPlace {
+    /// The next chunk.
+    at: u64,
+    /// Its head.
+    head: u64,
+    is_before_free: bool,
+}
+
+/// Chunks of known bytes that are handed on together.
+const TOGETHER: usize = 128;
+
 impl Stretch {
-    /// Walks from the chunk at `first` on, and hands each chunk on.
+    /// Walks from the chunk at `first` on, and hands the chunks on, some at a time.
     pub(super) fn walk(
         &self,
         words: &mut impl Words,
         first: u64,
-        each: &mut impl FnMut(HeapChunk, &mut Budget) -> Result<()>,
+        take: &mut impl FnMut(&[HeapChunk], &mut Budget) -> Result<()>,
     ) -> Result<std::result::Result<StretchEnd, Broken>> {
         let layout = self.layout;
         let w = layout.pointer_bytes;
-        let mut at = first;
-        let mut is_before_free = false;
-        let Some(mut head) = words.word(at + w)? else {
-            return Ok(Err(Broken::Absent(at)));
+        let Some(head) = words.word(first + w)? else {
+            return Ok(Err(Broken::Absent(first)));
         };
+        // The chunks that follow lie as this one does, because their sizes are multiples of the alignment.
+        if !layout.is_chunk(first) {
+            return Ok(Err(Broken::Chunk(first)));
+        }
+        let mut place = WalkPlace { at: first, head, is_before_free: false };
+        let mut chunks = [HeapChunk { start: VirtualAddress::new(first), size: 0, is_in_use: false }; TOGETHER];
         loop {
+            // Most chunks are small, and those around them are known.
+            let known = self.known_chunks(words, &mut place, &mut chunks);
+            words.budget().spend(known as u64)?;
+            take(chunks.get(..known).unwrap_or_default(), words.budget())?;
+            if known == TOGETHER {
+                continue;
+            }
+            let WalkPlace { at, head, is_before_free } = place;
             let size = head & !FLAGS;
-            let next = at.checked_add(size).filter(|next| *next <= self.end);
-            let (true, Some(next)) = (layout.is_chunk(at), next) else {
+            let Some(next) = at.checked_add(size).filter(|next| *next <= self.end) else {
                 return Ok(Err(Broken::Chunk(at)));
             };
             // The top reaches to the end, and chunks may have been cut from it since. A free chunk beside it becomes a
@@ -173,8 +203,7 @@ impl Stretch {
             if size == layout.head() || (size == 0 && self.is_of_threads) {
                 return self.fence(words, at, head);
             }
-            let is_sound = size >= layout.smallest() && size.is_multiple_of(layout.alignment) && head & IS_MAPPING == 0;
-            if !is_sound {
+            if !layout.has_size(head) {
                 return Ok(Err(Broken::Chunk(at)));
             }
             let Some(next_head) = words.word(next + w)? else {
@@ -184,20 +213,79 @@ impl Stretch {
             if next_head == BEFORE_IN_USE && self.is_of_threads && next + 2 * w <= self.end {
                 return Ok(Ok(StretchEnd::Fence(next + 2 * w)));
             }
-            let is_in_use = next_head & BEFORE_IN_USE != 0;
-            let agrees = if is_in_use {
-                (head & OF_THREADS != 0) == self.is_of_threads
-            } else {
-                // Free neighbours are one chunk. The size of a free one stands at its end too.
-                !is_before_free && words.word(next)? == Some(size)
-            };
-            if !agrees || (head & BEFORE_IN_USE != 0) == is_before_free {
+            let Some(is_in_use) = self.is_in_use(place, next_head, || words.word(next))? else {
                 return Ok(Err(Broken::Chunk(at)));
-            }
+            };
             words.budget().go_on()?;
-            each(HeapChunk { start: VirtualAddress::new(at), size, is_in_use }, words.budget())?;
-            (at, head, is_before_free) = (next, next_head, !is_in_use);
+            take(&[HeapChunk { start: VirtualAddress::new(at), size, is_in_use }], words.budget())?;
+            place = WalkPlace { at: next, head: next_head, is_before_free: !is_in_use };
         }
+    }
+
+    /// Whether the chunk at `place` is in use, by the head of the next one; `None` if they contradict each other.
+    /// `last` is the last word of the chunk.
+    #[inline]
+    fn is_in_use(
+        &self,
+        place: WalkPlace,
+        next_head: u64,
+        last: impl FnOnce() -> Result<Option<u64>>,
+    ) -> Result<Option<bool>> {
+        let WalkPlace { head, is_before_free, .. } = place;
+        let is_in_use = next_head & BEFORE_IN_USE != 0;
+        let agrees = if is_in_use {
+            (head & OF_THREADS != 0) == self.is_of_threads
+        } else {
+            // Free neighbours are one chunk. The size of a free one stands at its end too.
+            !is_before_free && last()? == Some(head & !FLAGS)
+        };
+        Ok((agrees && (head & BEFORE_IN_USE != 0) != is_before_free).then_some(is_in_use))
+    }
+
+    /// The next chunks whose heads need not be read, as far as nothing is special about them. Returns how many.
+    #[inline]
+    fn known_chunks(&self, words: &impl Words, place: &mut WalkPlace, chunks: &mut [HeapChunk]) -> usize {
+        let Some((bytes, layout)) = words.known(place.at) else {
+            return 0;
+        };
+        match (layout.pointer_bytes, layout.is_little_endian) {
+            (8, true) => self.chunks_of(bytes, |at| Some(u64::from_le_bytes(*at.first_chunk()?)), place, chunks),
+            (width, order) => self.chunks_of(bytes, |at| decode(at, width, order), place, chunks),
+        }
+    }
+
+    /// The chunks of `bytes`, which begin at `place`.
+    #[inline]
+    fn chunks_of(
+        &self,
+        bytes: &[u8],
+        word: impl Fn(&[u8]) -> Option<u64>,
+        place: &mut WalkPlace,
+        chunks: &mut [HeapChunk],
+    ) -> usize {
+        let w = self.layout.pointer_bytes as usize;
+        let mut rest = bytes;
+        for (count, chunk) in chunks.iter_mut().enumerate() {
+            let size = place.head & !FLAGS;
+            let next = usize::try_from(size).ok().and_then(|size| rest.get(size..));
+            let (true, Some(next)) = (self.layout.has_size(place.head), next) else {
+                return count;
+            };
+            let Some(next_head) = next.get(w..).and_then(&word) else {
+                return count;
+            };
+            // The end of the stretch, and what ends there.
+            if place.at + size >= self.end || next_head & !FLAGS == 0 {
+                return count;
+            }
+            let Ok(Some(is_in_use)) = self.is_in_use(*place, next_head, || Ok(word(next))) else {
+                return count;
+            };
+            *chunk = HeapChunk { start: VirtualAddress::new(place.at), size, is_in_use };
+            *place = WalkPlace { at: place.at + size, head: next_head, is_before_free: !is_in_use };
+            rest = next;
+        }
+        chunks.len()
     }
 
     /// The chunks that end a stretch: two of the size of a head, or one and then a size of 0.

@@ -27,6 +27,9 @@ pub(super) trait Words {
     /// # Errors
     /// The target is gone, or the budget is over.
     fn word(&mut self, address: u64) -> Result<Option<u64>>;
+
+    /// The bytes from `address` on that were read already, and how words lie in them; `None` if there are none.
+    fn known(&self, address: u64) -> Option<(&[u8], WordLayout)>;
 }
 
 /// The words of a process.
@@ -97,17 +100,24 @@ impl Words for ProcessWords<'_> {
     fn word(&mut self, address: u64) -> Result<Option<u64>> {
         let layout = self.layout;
         // A walk asks for the next words, which are nearly always there.
-        let offset = usize::try_from(address.wrapping_sub(self.start)).unwrap_or(usize::MAX);
-        let known = self.window.get(offset..self.read).unwrap_or_default();
-        if let Some(word) = decode(known, layout.pointer_bytes, layout.is_little_endian) {
-            return Ok(Some(word));
+        let known =
+            self.known(address).and_then(|(known, _)| decode(known, layout.pointer_bytes, layout.is_little_endian));
+        if known.is_some() {
+            return Ok(known);
         }
         let bytes = self.bytes_at(address)?;
         Ok(decode(bytes, layout.pointer_bytes, layout.is_little_endian))
     }
+
+    #[inline]
+    fn known(&self, address: u64) -> Option<(&[u8], WordLayout)> {
+        let offset = usize::try_from(address.checked_sub(self.start)?).ok()?;
+        Some((self.window.get(offset..self.read)?, self.layout))
+    }
 }
 
 /// The first word of `bytes`.
+#[inline]
 pub(super) fn decode(bytes: &[u8], pointer_bytes: u8, is_little_endian: bool) -> Option<u64> {
     match (pointer_bytes, is_little_endian) {
         (8, true) => bytes.first_chunk().map(|word| u64::from_le_bytes(*word)),

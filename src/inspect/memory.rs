@@ -121,14 +121,17 @@ pub fn has_memory(space: &AddressSpace) -> Result<bool> {
     Ok(false)
 }
 
-/// The stretches of `range` whose pages have frames.
+/// The stretches of `range` whose pages have frames. A core without entries tells of which it has the memory.
 pub(super) fn present(target: &Target, range: AddressRange) -> impl Iterator<Item = process::Result<AddressRange>> {
-    let found = target.process.populated(range, Categories::PRESENT);
-    found.filter_map(move |found| match found {
+    let process = &target.process;
+    let of_map = process.has_page_map().then(|| process.populated(range, Categories::PRESENT));
+    let of_core = if of_map.is_some() { Vec::new() } else { process.captured_within(range) };
+    let found = of_map.into_iter().flatten().filter_map(move |found| match found {
         Ok(found) if found.categories.contains(Categories::PRESENT) => found.range.intersection(range).map(Ok),
         Ok(_) => None,
         Err(error) => Some(Err(error)),
-    })
+    });
+    found.chain(of_core.into_iter().map(Ok))
 }
 
 /// What was not read of present memory.

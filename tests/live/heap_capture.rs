@@ -2,6 +2,7 @@
 
 use super::answers::program;
 use super::heap::{has_glibc, say_and_wait};
+use super::support::skip;
 use super::target::{Target, command};
 use super::{Scenario, Test};
 use flate2::read::{GzDecoder, MultiGzDecoder};
@@ -9,7 +10,10 @@ use serde_json::Value;
 use std::io::Read;
 use std::process::Command;
 
-pub const TESTS: &[Test] = &[("heap_capture::sizes_and_nothing_else", sizes_and_nothing_else)];
+pub const TESTS: &[Test] = &[
+    ("heap_capture::sizes_and_nothing_else", sizes_and_nothing_else),
+    ("heap_capture::a_core_of_gdb_has_the_same_heap", a_core_of_gdb_has_the_same_heap),
+];
 
 pub const SCENARIOS: &[Scenario] = &[("heap_secrets", secrets)];
 
@@ -133,4 +137,61 @@ fn sizes_and_nothing_else() {
     let heap = report["heap"].as_u64().expect("its bytes");
     assert!(heap > 0 && heap < words.len() as u64 * 8, "{report}");
     assert_eq!(report["heap_chunks"], rest.iter().filter(|word| **word & 7 < 2).count(), "{report}");
+}
+
+fn a_core_of_gdb_has_the_same_heap() {
+    const NAME: &str = "heap_capture::a_core_of_gdb_has_the_same_heap";
+    if !has_glibc(NAME) {
+        return;
+    }
+    let mut target =
+        Target::spawn(command("heap_secrets", &[]).env_remove("MALLOC_ARENA_MAX").env_remove("GLIBC_TUNABLES"));
+    target.line();
+    let pid = target.pid().to_string();
+    let folder = tempfile::tempdir().expect("a directory");
+    let core = folder.path().join("core");
+    let write = format!("generate-core-file {}", core.display());
+    let gcore = Command::new("gdb").args(["-nx", "-batch", "--readnever", "-p", &pid, "-ex", &write]).output();
+    if !core.exists() {
+        return skip(NAME, "gdb cannot write a core file here");
+    }
+    let path = core.to_str().expect("a plain path");
+    let rows = |of: [&str; 2]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pmdb"));
+        let lines = ["-ex", "heap", "-ex", "heap by size", "-ex", "heap 0"];
+        let output = command.args(["-nx", "-batch", "--json"]).args(of).args(lines).output().expect("pmdb runs");
+        assert!(output.status.success(), "{output:?} {gcore:?}");
+        let text = String::from_utf8(output.stdout).expect("text");
+        text.lines().map(|line| serde_json::from_str(line).expect("an object")).collect::<Vec<Value>>()
+    };
+    let [live, read] = [rows(["-p", &pid]), rows(["-c", path])];
+    let fields = [
+        "type",
+        "arena",
+        "address",
+        "parts",
+        "system",
+        "in_use",
+        "chunks",
+        "free",
+        "free_chunks",
+        "between",
+        "top",
+        "mapped",
+        "mapped_chunks",
+        "arenas",
+        "incomplete",
+        "walked",
+        "smallest",
+        "unsearched",
+    ];
+    let of = |rows: &[Value]| {
+        let known = |row: &Value| fields.map(|field| row[field].clone());
+        rows.iter().map(known).collect::<Vec<_>>()
+    };
+    assert_eq!(of(&read), of(&live));
+    assert!(live.iter().any(|row| row["type"] == "heap-size" && row["free_chunks"].as_u64() > Some(0)), "{live:?}");
+    // A core does not tell what is resident.
+    let summary = read.iter().find(|row| row["type"] == "heap-summary").expect("a sum");
+    assert!(summary["resident"].is_null() && summary["trim"].is_null(), "{summary}");
 }

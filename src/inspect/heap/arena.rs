@@ -1,5 +1,6 @@
 //! The arenas of a process, and where the memory of each lies.
 
+use super::resident::is_of_file;
 use super::state::{self, ArenaState, StateSearch};
 use super::walk::ChunkLayout;
 use super::words::{ProcessWords, Words, decode};
@@ -85,6 +86,9 @@ pub(super) fn find(space: &AddressSpace, budget: &mut Budget) -> Result<Found> {
         let unread = memory.unread;
         unsearched += (unread.changed + unread.unreadable) * space.page_size().bytes();
     }
+    if !space.target().process.has_page_map() {
+        return Ok(Found { arenas: Vec::new(), unsearched });
+    }
     let swapped = |page: &Page| matches!(page.state(), State::Swapped | State::Migrating);
     rows.sort_by_cached_key(|range| range.start());
     let mut pages = space.pages(&rows, Evidence::ENTRIES).with_budget(budget.clone());
@@ -99,8 +103,7 @@ pub(super) fn find(space: &AddressSpace, budget: &mut Budget) -> Result<Found> {
 fn variables(space: &AddressSpace) -> Vec<AddressRange> {
     let mut of_file: Option<VirtualAddress> = None;
     let mut is_candidate = |region: &&Region| {
-        let follows = of_file == Some(region.range.start()) && region.inode == 0;
-        let may_hold = region.inode != 0 || follows;
+        let may_hold = is_of_file(region) || of_file == Some(region.range.start());
         of_file = may_hold.then_some(region.range.end());
         let is_plain = !region.permissions.shared && !region.name.as_bytes().starts_with(b"[");
         may_hold && region.permissions.write && is_plain

@@ -1,6 +1,7 @@
 //! Chunks that are mappings of their own: large requests (`mmap_threshold`).
 
 use super::recorded::RecordedHeaps;
+use super::resident::is_of_file;
 use super::walk::{ChunkLayout, ChunkSum, FLAGS, IS_MAPPING};
 use super::words::{ProcessWords, Words};
 use crate::budget::Budget;
@@ -35,7 +36,7 @@ impl MappedChunks {
         let mut chunks = MappedChunks::default();
         for region in space.regions() {
             let name = region.name.as_bytes();
-            let is_candidate = region.inode == 0
+            let is_candidate = !is_of_file(region)
                 && (name.is_empty() || name.starts_with(b"[anon:"))
                 && region.permissions.write
                 && !region.permissions.shared;

@@ -9,6 +9,11 @@ pub(super) fn in_memory(page: &Page) -> bool {
     page.state() == State::Present && !matches!(page.kind, Some(Kind::Zero | Kind::HugeZero))
 }
 
+/// Whether a file is behind a region. Core files tell no inodes, and names of files are paths.
+pub(super) fn is_of_file(region: &Region) -> bool {
+    region.inode != 0 || region.name.as_bytes().starts_with(b"/")
+}
+
 /// The ranges in address order, each address once.
 pub(super) fn in_order(mut ranges: Vec<AddressRange>) -> Vec<AddressRange> {
     ranges.sort_by_cached_key(|range| range.start());
@@ -50,7 +55,7 @@ pub fn anonymous(space: &AddressSpace) -> Vec<AddressRange> {
     let may_hold = |region: &&Region| {
         let name = region.name.as_bytes();
         let is_named = name.starts_with(b"[") && name != b"[heap]" && !name.starts_with(b"[anon:");
-        region.inode == 0 && region.permissions.write && !region.permissions.shared && !is_named
+        !is_of_file(region) && region.permissions.write && !region.permissions.shared && !is_named
     };
     space.regions().filter(may_hold).map(|region| region.range).collect()
 }

@@ -72,6 +72,15 @@ pub(super) fn called(failed: &Failure<'_>) -> Option<String> {
     failed.called().map(|meant| format!("write it without parentheses: `{meant}`"))
 }
 
+/// Returns the hint for `heap` with several processes and an arena.
+pub(super) fn arena_of_several(failed: &Failure<'_>) -> Option<String> {
+    let (command, token) = (failed.command()?, failed.token()?);
+    let is_number = matches!(token.kind, TokenKind::Number(_));
+    let are_several = failed.expects_word("by") && !failed.expects_word("every");
+    (command == "heap" && is_number && are_several)
+        .then(|| format!("several processes have no common arena: `heap {}` is of the attached one", token.text))
+}
+
 /// Returns the clause of `walk` with which it does for a range what `command` does for one address, and what that is.
 fn for_a_range(command: &str) -> Option<(&'static str, &'static str)> {
     Some(match command {

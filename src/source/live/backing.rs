@@ -400,4 +400,18 @@ mod tests {
         let refused = count(1 << 62, &mut Budget::unlimited()).map_err(|error| error.to_string());
         assert!(refused.as_ref().is_err_and(|error| error.contains("is larger than")), "{refused:?}");
     }
+
+    /// A file on a mount that was detached may have any name, and a server that does not answer.
+    #[test]
+    fn no_file_is_a_memfd_by_its_name() {
+        let memfd = memfd_create("ring", MemfdFlags::CLOEXEC).expect("a memfd");
+        let device = fstat(memfd).expect("its numbers").st_dev;
+        let own = Device { major: major(device), minor: minor(device) };
+        let other = Device { major: own.major + 8, ..own };
+        for name in [&b"/memfd:ring (deleted)"[..], b"/secretmem (deleted)", b"/dev/zero (deleted)"] {
+            assert_eq!([own, other].map(|device| is_kernels_own(device, name)), [true, false]);
+        }
+        // Sockets and pipes have no path.
+        assert!(is_kernels_own(other, b"socket:[7]"));
+    }
 }

@@ -38,13 +38,13 @@ Describes the region that contains an address, or the region of a name. The answ
   amounts       bytes resident, shared with other mappings, mapped only here, in swap, and mapped by huge pages
   PSS           the proportional share
   large folios  by size: mapped by one entry each or page by page, whole or in part, aligned or not
-  advice        flags that madvise sets: huge pages, forks, core dumps, order of reads
 
 Options:
 
-  full  also the facts that only /proc/PID/smaps has: its flags in words, its protection key, clean and dirty bytes
+  full  also the facts that only /proc/PID/smaps has: its flags in words, with those that madvise sets first \
+(huge pages, forks, core dumps), its protection key, clean and dirty bytes
 
-For the advice, the kernel walks the whole process.",
+For `full`, and where map counts cannot be read, the kernel walks the whole process, which is slower.",
         examples: &[
             example("region demo_buffer", "describe the region of a symbol"),
             example("region [stack]", "describe a region by its name"),
@@ -95,7 +95,6 @@ For the advice, the kernel walks the whole process.",
             section: context.state.symbols.over(&target, &*regions).section_at(address),
             symbol: symbol_at(&context.state.symbols, &target, &regions, address),
         });
-        report.advice = advice(&space, address, context);
         if *full {
             add_smaps(&mut report, viewed, space.read_smaps(&mut context.sink.budget())?);
         } else if report.present.is_some() && (report.private.is_none() || report.pss.is_none()) {
@@ -105,6 +104,7 @@ For the advice, the kernel walks the whole process.",
                 add_shares(&mut report, viewed, smaps);
             }
         }
+        report.advice = advice(&space, address);
         context.sink.emit(&report)?;
         // A large variable without initial values begins in the last page of the file, and continues in memory.
         if let Some((name, bytes)) = eval::variable(expression, context.state)
@@ -120,9 +120,9 @@ For the advice, the kernel walks the whole process.",
     }
 }
 
-/// What madvise has set on the region around `address`.
-pub(super) fn advice(space: &AddressSpace, address: VirtualAddress, context: &Context) -> Option<Vec<VmFlag>> {
-    let flags = space.advice_at(address, &mut context.sink.budget())?;
+/// What madvise has set on the region around `address`, if smaps was read.
+pub(super) fn advice(space: &AddressSpace, address: VirtualAddress) -> Option<Vec<VmFlag>> {
+    let flags = space.known_advice(address)?;
     Some(flags.into_iter().map(|flag| VmFlag { code: flag.code.to_owned(), meaning: flag.meaning }).collect())
 }
 

@@ -122,7 +122,7 @@ key may refuse any access, because the rights of a thread are in registers that 
             .and_then(|region| file_place(region, address));
         let mut explanation = explanation(&space, detail, consequences, file, &context.state.symbols);
         explanation.range_pages = eval::pages_of_range(spans.as_ref(), context.state);
-        explanation.advice = region::advice(&space, address, context);
+        explanation.advice = region::advice(&space, address);
         let is_outside = explanation.page.state == Ok(State::Outside) && explanation.page.region.is_none();
         context.sink.emit(&explanation)?;
         if *with_heap {

@@ -59,9 +59,10 @@ impl AddressSpace {
         Smaps::flag_at(smaps, region.range.start(), "wf") == Some(true)
     }
 
-    /// What madvise has set on the region at `address`, by its flags; `None` where they cannot be read.
-    pub fn advice_at(&self, address: VirtualAddress, budget: &mut Budget) -> Option<Vec<&'static VmFlag>> {
-        let smaps = Smaps::at(self.smaps_within(budget)?, address)?;
+    /// What madvise has set on the region at `address`, by its flags; `None` unless smaps was read for something else.
+    pub fn known_advice(&self, address: VirtualAddress) -> Option<Vec<&'static VmFlag>> {
+        let smaps = self.0.cache.smaps.get()?.as_deref().ok()?;
+        let smaps = Smaps::at(smaps, address)?;
         Some(smaps.flags().filter(|flag| flag.is_advice).collect())
     }
 

@@ -48,13 +48,11 @@ pub fn write(lines: &mut Lines, region: &RegionReport) {
         at(lines, place);
     }
     contents(lines, region);
-    // With `full` they are among the flags.
-    if let (None, Some(advice)) = (&region.vm_flags, &region.advice) {
-        write_advice(lines, advice);
-    }
+    let advice = region.advice.as_deref().unwrap_or_default();
+    write_advice(lines, advice);
     if let Some(flags) = &region.vm_flags {
         let line = lines.field("VmFlags");
-        for flag in flags {
+        for flag in flags.iter().filter(|flag| !advice.contains(flag)) {
             line.word(", ", Role::Flag, &flag.code).plain(" ").prose(Role::Plain, flag.meaning);
         }
     }

@@ -316,7 +316,7 @@ record! {
         /// For `region`, and with `full`: proportional share (PSS) in bytes; `null` for the hugetlb pool, which has
         /// none.
         [optional] pss: Option<u64>,
-        /// For `region`: the VmFlags that madvise sets.
+        /// For `region`: the VmFlags that madvise sets, if smaps was read.
         [optional] advice: Option<Vec<VmFlag>>,
         /// With `full`: VmFlags, two letters and words each.
         [optional] vm_flags: Option<Vec<VmFlag>>,
@@ -538,7 +538,7 @@ record! {
         [optional] protection_key: Option<u64>,
         /// Whether its region is locked (mlock), if the frame is or may be; otherwise another mapping of the frame is.
         [optional] region_locked: Option<bool>,
-        /// The VmFlags of its region that madvise sets.
+        /// The VmFlags of its region that madvise sets, if smaps was read.
         [optional] advice: Option<Vec<VmFlag>>,
         /// The effects of the target's next read here.
         next_read: Fact<AccessOutcome>,

@@ -14,7 +14,7 @@ use crate::render::text::block::{object_number, region_file_name, region_name};
 use crate::render::text::lines::{Line, Lines};
 use crate::render::theme::{Role, columns};
 use crate::render::units::{counted, size};
-use crate::render::{Record, Sink};
+use crate::render::{More, Record, Sink};
 use crate::report::record::record;
 use crate::report::{Declared, MapCells, MapKey, Mark, MarkPages, Shape};
 use nom::Parser;
@@ -42,7 +42,7 @@ impl Command for Map {
         text: "\
 Draws each region as a row of cells. A cell is a page, or has the size after the name. Empty regions have a word.
 
-  where FILTER  only pages that match
+  where FILTER  only pages that match; many neighbours that are alike have a line each
   by resident   the share of each cell that is in memory
   by sharing    of the resident pages, the share that is mapped elsewhere too
   by lazy_free  of the resident pages, the share that was freed with MADV_FREE
@@ -113,6 +113,9 @@ With `by`, a cell is a digit: 0 for nothing, 1 to 9 for the share in tenths, # f
         let look = |page: &Page| Some(mark(page)).filter(|&mark| mark != Mark::Nothing);
         let map = space.map(&ranges, Question::new(filter.as_ref(), need), self.by, look)?;
         let mut map = map.with_budget(context.sink.budget());
+        if self.filter.is_some() {
+            context.sink.show(More::SmallRows);
+        }
         let show = |part, sink: &mut dyn Sink| Ok(sink.emit(&record(part, &space, self.by))?);
         let stopped = rows::pull(context.sink, "pages", || map.next(), show)?;
         if let Some(reason) = map.unknown().reason() {
@@ -206,7 +209,8 @@ record! {
 
 impl Record for MapRegion {
     fn write(&self, text: &mut Text) {
-        text.picture(draw, self);
+        let key = || format!("{:?} {:?} {} {:?}", self.perms, self.name, self.pages, self.cells);
+        text.part_of_picture(draw, self, (self.start.get(), self.end.get()), key);
     }
 
     fn draw(&self, picture: &mut Svg) -> bool {

@@ -17,6 +17,8 @@ pub struct HeldRows {
     pub columns: Vec<Column>,
     /// The cells of each row.
     pub rows: Vec<Vec<Cell<'static>>>,
+    /// Lines between rows, each with the number of rows before it.
+    pub remarks: Vec<(usize, String)>,
     /// What all rows have in common: titles with the cells under them.
     pub above: Vec<(&'static str, Role, String)>,
 }
@@ -27,7 +29,7 @@ impl HeldRows {
 
     /// Without rows.
     pub fn new(columns: Vec<Column>) -> Self {
-        HeldRows { columns, rows: Vec::new(), above: Vec::new() }
+        HeldRows { columns, rows: Vec::new(), remarks: Vec::new(), above: Vec::new() }
     }
 
     /// Adds a row.

@@ -16,7 +16,7 @@ use std::rc::Rc;
 /// What is shown beyond the usual.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum More {
-    /// Rows under 1 %: with `top N` or `limit N`.
+    /// Small and repeated rows: limit or filter.
     SmallRows,
     /// These and the method: with `full`.
     All,

@@ -1,5 +1,6 @@
 //! Records as text for a person at a terminal.
 
+mod alike;
 pub(crate) mod block;
 pub(crate) mod changes;
 pub(crate) mod explanation;
@@ -12,13 +13,14 @@ mod timeline_rows;
 pub(crate) mod translation;
 pub(crate) mod words;
 
-use super::columns::{Cell, CellText, Table, TableId, TableLayout};
+use super::columns::{Cell, CellText, Column, Table, TableId, TableLayout};
 use super::fit::HeldRows;
 use super::marks::Legend;
 use super::theme::{Role, Theme};
 use crate::render::marks::{Timeline, TimelineDrawing};
 use crate::render::units::{counted, size};
 use crate::report::{Field, Why};
+use alike::{AlikeRun, HeldBack};
 use jiff::tz::TimeZone;
 use lines::{Footnotes, Lines, Style};
 pub use lines::{More, RemarksMade};
@@ -42,8 +44,10 @@ pub struct Text {
     named: Vec<&'static str>,
     /// The rows of a table that are too small for a line.
     folded: Option<(TableId, FoldedRows)>,
-    /// Whether these have lines all the same.
+    /// Whether these, and repeated rows, have lines all the same.
     has_small_rows: bool,
+    /// Neighbours that repeat.
+    alike: AlikeRun<RecordForm, WriteHeld>,
 }
 
 /// Rows under 1 % of a table.
@@ -63,8 +67,13 @@ enum RecordForm {
     Answer,
     Line,
     Block,
+    /// A part of a picture, between addresses.
+    Part,
     Row(TableId),
 }
+
+/// Writes a record that was held.
+type WriteHeld = Box<dyn FnOnce(&mut Text)>;
 
 /// Writes a record that is not a row of a table.
 type WriteRecord<T> = fn(&mut Lines, &T);
@@ -86,6 +95,7 @@ impl Text {
             named: Vec::new(),
             folded: None,
             has_small_rows: false,
+            alike: AlikeRun::new(),
         }
     }
 
@@ -110,11 +120,52 @@ impl Text {
 
     /// A row of a table.
     pub(crate) fn row<T>(&mut self, table: &Table<T>, row: &T) {
-        let id = table.id();
+        let (id, has_heading) = (table.id(), table.has_heading());
         // A table that ends here has its own notes.
         self.separate(RecordForm::Row(id));
-        let style = &self.lines.style;
-        let cells = table.cells(style, row);
+        let cells = table.cells(&self.lines.style, row);
+        if self.folds_alike() {
+            let columns = table.columns();
+            if let Some((addresses, key)) = alike::of_cells(&columns, &cells) {
+                let cells: Vec<_> = cells.into_iter().map(Cell::into_owned).collect();
+                let write = move |text: &mut Text| text.add_row(id, has_heading, || columns, cells);
+                return self.write_unless_alike(RecordForm::Row(id), addresses, key, write);
+            }
+        }
+        self.add_row(id, has_heading, || table.columns(), cells);
+    }
+
+    /// Writes a record that shows `key` of the addresses from `start` to `end`, unless it is one more of many.
+    fn write_unless_alike(
+        &mut self,
+        form: RecordForm,
+        (start, end): (u64, u64),
+        key: String,
+        write: impl FnOnce(&mut Text) + 'static,
+    ) {
+        if !self.alike.goes_on(&form, start, &key) {
+            self.end_alike();
+        }
+        if let Some(write) = self.alike.add(form, (start, end), key, Box::new(write)) {
+            write(self);
+        }
+    }
+
+    /// Writes the repeated neighbours that are held, or a line in their place.
+    fn end_alike(&mut self) {
+        match (self.alike.take_held(), &mut self.held) {
+            (HeldBack::Each(all), _) => all.into_iter().for_each(|write| write(self)),
+            (HeldBack::Remark(remark), Some((_, held, _))) => held.remarks.push((held.rows.len(), remark)),
+            (HeldBack::Remark(remark), None) => self.write_remark(remark),
+        }
+    }
+
+    /// Whether neighbours that repeat become one line: not in a pipe, and not if all rows are asked for.
+    fn folds_alike(&self) -> bool {
+        self.lines.style.width.is_some() && !self.has_small_rows
+    }
+
+    fn add_row(&mut self, id: TableId, has_heading: bool, columns: impl FnOnce() -> Vec<Column>, cells: Vec<Cell<'_>>) {
         if let Some((_, held, _)) = &mut self.held {
             held.push(cells);
             if held.is_full() {
@@ -124,16 +175,16 @@ impl Text {
         }
         let is_open = matches!(&self.layout, Some(open) if open.0 == id);
         if !is_open {
-            let columns = table.columns().into_iter().map(|column| column.hidden_late(&self.named)).collect();
+            let columns = columns().into_iter().map(|column| column.hidden_late(&self.named)).collect();
             let mut held = HeldRows::new(columns);
             held.push(cells);
-            self.held = Some((id, held, table.has_heading()));
-            if style.width.is_none() {
+            self.held = Some((id, held, has_heading));
+            if self.lines.style.width.is_none() {
                 self.stop_holding();
             }
             return;
         }
-        self.write_row(&cells, table.has_heading(), is_open);
+        self.write_row(&cells, has_heading, is_open);
     }
 
     /// Writes a row of the open table, with a heading if it is the first or needs more room.
@@ -189,9 +240,19 @@ impl Text {
     fn write_rows(&mut self, id: TableId, held: HeldRows, has_heading: bool) {
         let style = &self.lines.style;
         self.layout = Some((id, TableLayout::new(style.theme, held.columns, style.width)));
+        let mut remarks = held.remarks.into_iter().peekable();
         for (index, cells) in held.rows.iter().enumerate() {
+            if let Some((_, remark)) = remarks.next_if(|(rows, _)| *rows == index) {
+                self.write_remark(remark);
+            }
             self.write_row(cells, has_heading, index > 0);
         }
+        remarks.for_each(|(_, remark)| self.write_remark(remark));
+    }
+
+    /// A line between the rows of a table.
+    fn write_remark(&mut self, remark: String) {
+        self.lines.line().indent(2).push(Role::Dim, remark);
     }
 
     /// A row of a table whose rows divide `whole` bytes, and the reasons of what it misses. Rows under 1 % become one
@@ -275,6 +336,7 @@ impl Text {
 
     /// The notes under a table: the reasons for missing values, and the columns that did not fit.
     pub(crate) fn notes(&mut self) {
+        self.end_alike();
         self.write_held();
         let left_out = std::mem::take(&mut self.left_out);
         if !left_out.is_empty() {
@@ -294,6 +356,9 @@ impl Text {
     /// drawing.
     fn separate(&mut self, shape: RecordForm) {
         self.drawing.begin_below();
+        if !self.alike.is_of(&shape) {
+            self.end_alike();
+        }
         if self.held.as_ref().is_some_and(|(of, ..)| shape != RecordForm::Row(*of)) {
             self.write_held();
         }
@@ -334,10 +399,21 @@ impl Text {
         self.drawing.timeline = Default::default();
     }
 
-    /// Lines of a picture, whose letters the legend will explain.
-    pub(crate) fn picture<T>(&mut self, draw: fn(&mut Lines, &mut Legend, &T), record: &T) {
-        self.separate(RecordForm::Line);
-        draw(&mut self.lines, &mut self.legend, record);
+    /// The lines of a part of a picture, between two addresses, which show `key`.
+    pub(crate) fn part_of_picture<T: Clone + 'static>(
+        &mut self,
+        draw: fn(&mut Lines, &mut Legend, &T),
+        part: &T,
+        addresses: (u64, u64),
+        key: impl FnOnce() -> String,
+    ) {
+        self.separate(RecordForm::Part);
+        if self.folds_alike() {
+            let part = part.clone();
+            let write = move |text: &mut Text| draw(&mut text.lines, &mut text.legend, &part);
+            return self.write_unless_alike(RecordForm::Part, addresses, key(), write);
+        }
+        draw(&mut self.lines, &mut self.legend, part);
     }
 
     /// The user's own text, to the byte.
@@ -359,6 +435,7 @@ impl Text {
 
     /// Ends the output of a command.
     pub(super) fn end_command(&mut self) {
+        self.end_alike();
         self.write_held();
         self.write_folded();
         // A failed command has no summary.

@@ -4,7 +4,7 @@ use super::completion;
 use super::floor::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::lang::Expected;
 use crate::lang::display::write_quoted;
-use crate::lang::parser::{Parsed, Tokens, raw_text};
+use crate::lang::parser::{Parsed, Tokens, text_to_end};
 use crate::report::EchoedText;
 use nom::Parser;
 use nom::combinator::opt;
@@ -22,8 +22,8 @@ impl Command for Complete {
         group: Group::Language,
         summary: "list the completions of a line, as Tab offers them",
         text: "\
-Prints TEXT with each possible completion, one a line, as gdb's `complete` does for editors. Put TEXT in \"quotes\" \
-to keep a space at its end, which begins the next word.",
+Prints TEXT with each possible completion, one a line, as gdb's `complete` does for editors. A space at its end begins \
+the next word.",
         examples: &[
             example("complete wa", "list the commands that begin with wa"),
             example("complete \"walk heap by \"", "list the words that can follow"),
@@ -31,7 +31,7 @@ to keep a space at its end, which begins the next word.",
     };
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
-        let (input, text) = opt(raw_text(Expected::Text)).parse(input)?;
+        let (input, text) = opt(text_to_end(Expected::Text)).parse(input)?;
         let text = text.map(|text| text.node);
         Ok((input, Complete { text: text.unwrap_or_default() }))
     }

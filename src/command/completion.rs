@@ -40,17 +40,32 @@ pub(super) fn complete(
         before: line.get(..expected.start).unwrap_or_default(),
         typed,
         patience,
+        rank: Rank::Word,
         found: BTreeSet::new(),
     };
     for &kind in &expected.kinds {
         offers.of(kind, &expected);
     }
-    (expected.start, offers.found.into_iter().collect())
+    (expected.start, offers.listed())
+}
+
+/// The order of offers in a list.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Rank {
+    /// Words of the language: commands, clauses, fields.
+    Word,
+    /// Regions, processes, files.
+    Name,
+    Symbol,
+    Option,
+    Variable,
+    Function,
 }
 
 /// A way in which the line could go on.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Offer {
+    rank: Rank,
     /// As it is shown in a list.
     pub shown: String,
     /// The text that replaces the word in the line.
@@ -66,11 +81,23 @@ struct Offers<'a> {
     typed: &'a str,
     /// The time limit of a search for names.
     patience: Duration,
+    /// Of what is added now.
+    rank: Rank,
     found: BTreeSet<Offer>,
 }
 
 impl Offers<'_> {
+    /// In order of rank. A function may begin any value: where nothing is typed, they would hide what else may follow.
+    fn listed(self) -> Vec<Offer> {
+        let is_wanted = !self.typed.is_empty() || self.found.iter().all(|offer| offer.rank == Rank::Function);
+        let words: BTreeSet<String> =
+            self.found.iter().filter(|offer| offer.rank == Rank::Word).map(|offer| offer.shown.clone()).collect();
+        let stays = |offer: &Offer| offer.rank != Rank::Function || is_wanted && !words.contains(&offer.shown);
+        self.found.into_iter().filter(stays).collect()
+    }
+
     fn of(&mut self, kind: Expected, expected: &Expectation) {
+        self.rank = if matches!(kind, Expected::Option(_)) { Rank::Option } else { Rank::Word };
         if expected.quote.is_none() {
             // A blank follows a word that is complete.
             let blank =
@@ -78,7 +105,10 @@ impl Offers<'_> {
             for word in self.commands.language.words(kind) {
                 self.word(word, blank);
             }
+            self.rank = Rank::Function;
+            self.commands.language.functions(kind).iter().for_each(|word| self.word(word, false));
         }
+        self.rank = Rank::Word;
         match kind {
             Expected::Range => {
                 self.word("all", false);
@@ -100,14 +130,10 @@ impl Offers<'_> {
             Expected::Variable => self.variables(),
             Expected::FlagName => FLAGS.iter().for_each(|flag| self.word(flag.name, false)),
             Expected::Process => self.processes(ForeignName::Process),
-            Expected::NamedProcess => self.processes(ForeignName::Text),
             Expected::ProcessName if !self.typed.is_empty() => self.processes(ForeignName::Text),
-            Expected::Snapshot => {
-                for snapshot in self.state.snapshots.iter() {
-                    self.word(&snapshot.name, true);
-                }
-            }
+            Expected::Snapshot => self.state.snapshots.iter().for_each(|snapshot| self.word(&snapshot.name, true)),
             Expected::File => self.files(),
+            Expected::Cgroup => self.cgroups(),
             Expected::Script => {
                 self.files();
                 SCRIPTS.iter().for_each(|(name, _)| self.word(&format!(":{name}"), false));
@@ -131,7 +157,7 @@ impl Offers<'_> {
     /// Adds an offer, unless it contains characters that must not reach a terminal: the line editor prints names raw.
     fn add(&mut self, shown: String, typed: String) {
         if shown.chars().all(is_plain) {
-            self.found.insert(Offer { shown, typed });
+            self.found.insert(Offer { rank: self.rank, shown, typed });
         }
     }
 
@@ -206,6 +232,7 @@ impl Offers<'_> {
         if begun.is_empty() && module.is_none() {
             return;
         }
+        self.rank = Rank::Symbol;
         let names = self.with_names(|space| space.names(module.as_deref(), begun, MOST, self.patience));
         for name in names.unwrap_or_default() {
             if let Ok(name) = std::str::from_utf8(name.as_bytes()) {
@@ -220,6 +247,7 @@ impl Offers<'_> {
         if begun.is_empty() || self.before.ends_with('!') {
             return;
         }
+        self.rank = Rank::Name;
         let files = self.with_names(|space| space.source_files(begun, of, MOST, self.patience));
         for file in files.unwrap_or_default() {
             self.name_before(":", "1", &file, ForeignName::Symbol);
@@ -238,6 +266,7 @@ impl Offers<'_> {
         if self.before.ends_with('!') {
             return;
         }
+        self.rank = Rank::Name;
         let regions = self.state.target().and_then(|target| target.process.regions().ok());
         for region in regions.unwrap_or_default() {
             let file_name = region.name.file_name();
@@ -253,6 +282,7 @@ impl Offers<'_> {
     }
 
     fn variables(&mut self) {
+        self.rank = Rank::Variable;
         for name in self.state.variables.keys() {
             self.word(&format!("${name}"), false);
         }
@@ -262,6 +292,7 @@ impl Offers<'_> {
     }
 
     fn processes(&mut self, written: ForeignName) {
+        self.rank = Rank::Name;
         let processes = self.state.machine().processes().unwrap_or_default();
         let number = self.typed.starts_with(|first: char| first.is_ascii_digit());
         // Nothing can be attached to that has no memory: kernel threads and zombies.
@@ -274,6 +305,20 @@ impl Offers<'_> {
         }
         if written == ForeignName::Process {
             self.word("self", false);
+        }
+    }
+
+    fn cgroups(&mut self) {
+        self.rank = Rank::Name;
+        let begun = self.typed.trim_start_matches(['\'', '"']);
+        for path in self.state.machine().cgroup_paths().unwrap_or_default() {
+            let path = path.to_string();
+            // The slash at the beginning may be left out.
+            let path = if begun.is_empty() || begun.starts_with('/') { &path } else { path.trim_start_matches('/') };
+            self.name(path, ForeignName::Path('\''));
+            if self.found.len() >= MOST {
+                return;
+            }
         }
     }
 
@@ -291,6 +336,7 @@ impl Offers<'_> {
     }
 
     fn files(&mut self) {
+        self.rank = Rank::Name;
         let quote = self.typed.chars().next().filter(|first| matches!(first, '\'' | '"'));
         let begun = quote.map_or(self.typed, |quote| self.typed.trim_start_matches(quote));
         let (folder, start) = match begun.rfind('/') {
@@ -345,214 +391,6 @@ fn module_before(before: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::COMMANDS;
-    use crate::process;
-    use crate::process::fake::Fake;
-
-    fn replacements(line: &str) -> Vec<String> {
-        let state = DebugState::new(process::machine());
-        complete(COMMANDS, &state, line, line.len(), BETWEEN_KEYS).1.into_iter().map(|offer| offer.typed).collect()
-    }
-
-    #[test]
-    fn comparisons_and_the_texts_of_a_field_are_completed() {
-        assert_eq!(replacements("walk all where zone "), ["!= ", "== "]);
-        let fake = Fake::new().region(0x40_1000, 0x40_2000, "r-xp", 7, "/bin/program");
-        let mut state = DebugState::new(process::machine());
-        state.attach(fake.target());
-        for (line, text) in [("regions where name == ", "\"program\""), ("regions where name == \"pro", "\"program\"")]
-        {
-            let offers = complete(COMMANDS, &state, line, line.len(), BETWEEN_KEYS).1;
-            assert!(offers.iter().any(|offer| offer.typed == text), "{line}");
-        }
-    }
-
-    #[test]
-    fn commands_are_completed_with_a_blank() {
-        assert_eq!(replacements("wal"), ["walk "]);
-        assert_eq!(replacements("info p"), ["process "]);
-        assert!(replacements("").contains(&"translate ".to_owned()));
-    }
-
-    #[test]
-    fn clause_words_and_fields_come_where_they_may_stand() {
-        assert_eq!(replacements("walk all wh"), ["where "]);
-        assert!(replacements("walk all where mapc").contains(&"mapcount".to_owned()));
-        assert!(replacements("walk all by sta").contains(&"state ".to_owned()));
-    }
-
-    #[test]
-    fn files_are_completed_below_folders_and_quoted_where_they_must_be() {
-        let folder = tempfile::tempdir().unwrap();
-        let base = folder.path().to_str().unwrap();
-        fs::create_dir(folder.path().join("sub folder")).unwrap();
-        fs::write(folder.path().join("script.pmdb"), "").unwrap();
-        fs::write(folder.path().join(".hidden"), "").unwrap();
-        assert_eq!(replacements(&format!("source {base}/scr")), [format!("{base}/script.pmdb")]);
-        assert_eq!(replacements(&format!("source {base}/su")), [format!("'{base}/sub folder/")]);
-        assert_eq!(replacements(&format!("source {base}/")).len(), 2);
-        assert_eq!(replacements(&format!("show > {base}/scr")), [format!("{base}/script.pmdb")]);
-    }
-
-    #[test]
-    fn names_that_could_move_the_cursor_are_not_offered() {
-        let folder = tempfile::tempdir().unwrap();
-        let base = folder.path().to_str().unwrap();
-        for name in ["evil\u{1b}[2J", "evil\u{202e}", "evil\n", "evil"] {
-            fs::write(folder.path().join(name), "").unwrap();
-        }
-        assert_eq!(replacements(&format!("source {base}/ev")), [format!("{base}/evil")]);
-    }
-
-    #[test]
-    fn hostile_names_of_what_is_mapped_are_offered_as_they_are_listed_and_mean_it() {
-        use crate::command::Print;
-        use crate::eval::{Value, evaluate};
-        use crate::lang::{ParsedLine, Range, Spanned};
-        let names: [&[u8]; 5] = [
-            b"/tmp/esc\x1b[31mred",
-            b"/tmp/esc\xffbytes",
-            b"/tmp/esc\nnext",
-            "/tmp/esc\u{202e}back\\slash's".as_bytes(),
-            b"/tmp/escape room",
-        ];
-        let mut fake = Fake::new();
-        for (index, name) in names.iter().enumerate() {
-            let start = 0x10000 * (index as u64 + 1);
-            fake = fake.region(start, start + 0x1000, "r--p", 7 + index as u64, "?");
-            fake.regions.last_mut().unwrap().name = Bytes::new(*name);
-        }
-        let mut state = DebugState::new(process::machine());
-        state.attach(fake.target());
-        let line = "region 'esc";
-        let (start, offers) = complete(COMMANDS, &state, line, line.len(), BETWEEN_KEYS);
-        assert_eq!((start, offers.len()), (7, names.len()));
-        let mut found = BTreeSet::new();
-        for offer in offers {
-            assert!(offer.shown.chars().all(is_plain), "{:?}", offer.shown);
-            assert!(offer.typed.chars().all(is_plain));
-            let line = COMMANDS.language.parse_line(&format!("print {}", offer.typed)).unwrap();
-            let ParsedLine::Command { command, .. } = line else {
-                panic!("{line:?}");
-            };
-            let Some(Print { value, .. }) = command.node.downcast_ref() else {
-                panic!("{command:?}");
-            };
-            let Range::Expression(name) = &value.node else {
-                panic!("{value:?}");
-            };
-            let name = Spanned::new(name.clone(), value.at);
-            match evaluate(&name, &state).unwrap() {
-                Value::Range(spans) => found.insert(spans.to_string()),
-                other => panic!("{other:?}"),
-            };
-        }
-        assert_eq!(found.len(), names.len(), "{found:?}");
-        let typed = "region 'esc\\x1b";
-        let offers = complete(COMMANDS, &state, typed, typed.len(), BETWEEN_KEYS).1;
-        assert_eq!(offers[0].typed, "'esc\\x1b[31mred'");
-    }
-
-    #[test]
-    fn behind_two_colons_come_the_names_of_the_path() {
-        use crate::symbol::tests::builder::{Builder, FUNCTION, GLOBAL, entry};
-        let file = Builder::with(vec![
-            entry("_ZN2rs4main17h0123456789abcdefE", 0x1000, 0x10, GLOBAL, FUNCTION),
-            entry("_ZN2rs5inner4work17h0123456789abcdefE", 0x1020, 0x10, GLOBAL, FUNCTION),
-            entry("rsync", 0x1040, 0x10, GLOBAL, FUNCTION),
-        ]);
-        let fake = Fake::new().region(0x40_1000, 0x40_2000, "r-xp", 7, "/bin/rs");
-        let mut state = DebugState::new(process::machine());
-        state.attach(fake.file("/bin/rs", file.bytes()).target());
-        let offered = |line: &str| {
-            let (start, pairs) = complete(COMMANDS, &state, line, line.len(), BETWEEN_KEYS);
-            let pairs = pairs.into_iter().map(|offer| offer.typed);
-            (start, pairs.collect::<Vec<_>>())
-        };
-        let both = vec!["rs::inner::work".to_owned(), "rs::main".to_owned()];
-        assert_eq!(offered("print rs::"), (6, both.clone()));
-        assert_eq!(offered("info address rs!rs::"), (16, both));
-        assert_eq!(offered("print 1 + rs::inner::"), (10, vec!["rs::inner::work".to_owned()]));
-    }
-
-    #[test]
-    fn source_files_are_completed_before_a_line_and_read_only_where_one_is_asked_for() {
-        use crate::symbol::tests::compiled::compiled_from;
-        let program = compiled_from(&[b"main.c", b"man/page.c", b"my-file.c", b"main.c", b"/abs/x.c"]);
-        let library = compiled_from(&[b"malloc.c"]);
-        let fake = Fake::new().region(0x40_1000, 0x40_2000, "r-xp", 7, "/bin/program").region(
-            0x7000_1000,
-            0x7000_2000,
-            "r-xp",
-            8,
-            "/lib/library.so",
-        );
-        let fake = fake.file("/bin/program", program.bytes()).file("/lib/library.so", library.bytes());
-        let mut state = DebugState::new(process::machine());
-        state.attach(fake.target());
-        let offered = |line: &str| -> (usize, Vec<String>) {
-            let (start, pairs) = complete(COMMANDS, &state, line, line.len(), BETWEEN_KEYS);
-            let sources = pairs.into_iter().map(|offer| offer.typed);
-            (start, sources.filter(|typed| typed.ends_with(':')).collect())
-        };
-        let named = |start: usize, names: &[&str]| (start, names.iter().map(|name| (*name).to_owned()).collect());
-        assert_eq!(offered("print ma"), named(6, &[]), "nothing was asked of a line");
-        // The library was not asked before, and is not now.
-        assert_eq!(offered("info line ma"), named(10, &["main.c:"]));
-        assert_eq!(offered("print 1 + ma"), named(10, &["main.c:"]));
-        assert_eq!(offered("info line m"), named(10, &["main.c:", "'my-file.c':"]));
-        assert_eq!(offered("info line man/p"), named(10, &["'man/page.c':"]));
-        assert_eq!(offered("info line 'man/p"), named(10, &["'man/page.c':"]));
-        assert_eq!(
-            offered("info line /"),
-            named(10, &["'/abs/x.c':", "'/src/main.c':", "'/src/man/page.c':", "'/src/my-file.c':"])
-        );
-        assert_eq!(offered("info line src/main"), named(10, &["'src/main.c':"]));
-        assert_eq!(offered("info line "), named(10, &[]));
-        assert_eq!(offered("info line program!ma"), named(18, &[]));
-    }
-
-    #[test]
-    fn hostile_names_of_source_files_are_offered_as_they_are_displayed_and_mean_it() {
-        use crate::command::line::InfoLine;
-        use crate::lang::{Expression, ParsedLine};
-        use crate::symbol::tests::compiled::compiled_from;
-        let names: [&[u8]; 6] = [
-            b"esc\x1b[31mred.c",
-            b"esc\xffbytes.c",
-            b"esc\nnext.c",
-            "esc\u{202e}back\\slash's.c".as_bytes(),
-            b"esc ape.c",
-            b"escape.c",
-        ];
-        let fake = Fake::new().region(0x40_1000, 0x40_2000, "r-xp", 7, "/bin/program");
-        let fake = fake.file("/bin/program", compiled_from(&names).bytes());
-        let mut state = DebugState::new(process::machine());
-        state.attach(fake.target());
-        for line in ["info line 'esc", "info line 'src/esc"] {
-            let offers = complete(COMMANDS, &state, line, line.len(), BETWEEN_KEYS).1;
-            assert_eq!(offers.len(), names.len());
-            for offer in offers {
-                assert!(offer.shown.chars().all(is_plain), "{:?}", offer.shown);
-                assert!(offer.typed.chars().all(is_plain));
-                let whole = format!("info line {}1", offer.typed);
-                let Ok(ParsedLine::Command { command, .. }) = COMMANDS.language.parse_line(&whole) else {
-                    panic!("{whole}");
-                };
-                let Some(InfoLine(place)) = command.node.downcast_ref() else {
-                    panic!("{command:?}");
-                };
-                let Expression::SourceLine { file, line } = &place.node else {
-                    panic!("{place:?}");
-                };
-                let target = state.target().unwrap();
-                let regions = target.process.regions().unwrap();
-                let space = state.symbols.over(target, &regions);
-                let found = space.find_line(&file.node.0, line.node, 0);
-                assert!(found.unwrap().has_file, "{}", offer.typed);
-            }
-        }
-    }
 
     #[test]
     fn the_module_before_a_symbol_is_found() {

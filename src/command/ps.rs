@@ -1,9 +1,9 @@
 //! `ps [TEXT] [by KEY] [limit N|top N]`: processes to attach to, and who uses the memory.
 
 use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
-use super::regions::names_sorting;
 use super::rows::RowLimit;
 use super::symbols::pattern_text;
+use crate::hint::names_sorting;
 use crate::kernel::Name;
 use crate::kernel::smaps::Smaps;
 use crate::kernel::words::{Worded, worded};

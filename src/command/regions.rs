@@ -5,6 +5,7 @@ use super::region;
 use super::rows::{RowLimit, finish, note_hidden_rows, pull, say_left_out};
 use super::symbols::pattern_text;
 use crate::eval::{self, RegionFilter, Scope as _, Spans, Value};
+use crate::hint::names_sorting;
 use crate::inspect::{AddressSpace, RegionAmount, RegionQuestion, RegionStats, RegionSums, StateSet, ViewedRegion};
 use crate::kernel::PageSize;
 use crate::kernel::smaps::Smaps;
@@ -16,7 +17,7 @@ use crate::render::text::Text;
 use crate::render::text::lines::Lines;
 use crate::render::text::pages::{remarks, total};
 use crate::render::units::{count, counted, percent, size};
-use crate::render::{Record, Sink};
+use crate::render::{More, Record, Sink};
 use crate::report::record::record;
 use crate::report::{Declared, RegionReport, Shape, Stopped};
 use nom::Parser;
@@ -180,6 +181,9 @@ The mark (deleted) after a name means that the file was deleted. A file whose ow
         let mut regions = space.kept_regions(question, region::SHOWN)?.with_budget(context.sink.budget());
         let fields = filter.as_ref().map_or(&[][..], RegionFilter::fields);
         refuse_unknown_sharing(fields, &space)?;
+        if self.filter.is_some() || self.name.is_some() || self.is_full {
+            context.sink.show(More::SmallRows);
+        }
         context.state.last_address = None;
         let columns: Vec<_> = fields.iter().map(|field| field.name()).chain(order.map(RegionOrder::word)).collect();
         context.sink.name_columns(&columns);
@@ -366,11 +370,6 @@ fn sorted_by(order: RegionOrder, viewed: &ViewedRegion, stats: &RegionStats) -> 
         RegionOrder::Column(RegionColumn::Size) => Some(viewed.range().len()),
         _ => None,
     }
-}
-
-/// Whether a text is how other programs begin to say in which order they list.
-pub(super) fn names_sorting(text: &str) -> bool {
-    ["sort", "sorted", "order", "ordered"].contains(&text) || text.starts_with("--sort")
 }
 
 record! {

@@ -110,6 +110,9 @@ pub(super) fn range_for_address(failed: &Failure<'_>) -> Option<String> {
             |first: &&Token<'_>| matches!(first.kind, TokenKind::Number(_) | TokenKind::Name | TokenKind::Variable);
         let is_alone = is_another && failed.tokens.len() == 3 && failed.position == 2;
         let first = failed.before().filter(|_| is_alone).filter(is_one)?;
+        if let ("phys" | "pfn", TokenKind::Number(_)) = (first.text, &token.kind) {
+            return Some(format!("write a colon: `{command} {}:{}`", first.text, token.text));
+        }
         return Some(format!("one address at a time: `{command} {}`", first.text));
     }
     let is_behind = |token: &&Token<'_>| {
@@ -211,19 +214,14 @@ pub(super) fn values_of_foreach(failed: &Failure<'_>) -> Option<String> {
     is_value.then(|| "put commas between the values: `foreach $i in 1, 2, 3`".to_owned())
 }
 
-/// Returns the hint for `compare bash`.
+/// Returns the hint for `compare parent`.
 pub(super) fn process_of_compare(failed: &Failure<'_>) -> Option<String> {
     let first = argument(failed, "compare").filter(|word| failed.position == 1 && word.kind == TokenKind::Name)?;
     match first.text {
         "parent" => Some("`info process` shows the PID of the parent, for `compare PID`".to_owned()),
         "child" => Some("`compare children` compares with each child".to_owned()),
         "from" => Some("`diff from FILE` shows the changes since a capture".to_owned()),
-        word => {
-            let name = failed.line.get(first.at.start..)?.split_whitespace().next().unwrap_or(word);
-            let name = if name.contains(['"', '\\']) { word } else { name };
-            let of_file = if name.contains('.') { "; `diff from FILE` compares with a capture" } else { "" };
-            Some(format!("write the name of a process as a text: `compare \"{name}\"`{of_file}"))
-        }
+        _ => None,
     }
 }
 

@@ -18,6 +18,7 @@ use crate::lang::{Advice, Failure, Language, OtherWords, SyntaxError};
 
 pub use numbers::{UNKNOWN_TYPE, as_value, suffixes};
 pub use of_c::{member_of, pointer_to};
+pub use operands::names_sorting;
 #[cfg(test)]
 pub(crate) use options::OF_COMMANDS;
 pub use pasted::{Means, also_in_row, choose, comment};
@@ -80,7 +81,7 @@ const FOR_WORDS: &[Hint] = &[
     hint("a word without its keyword", own, "watch heap mapcount", "put `with` before it: `with mapcount`"),
     hint("a variable without $", commands::variable_of_foreach, "foreach i in 1, 2", "a variable begins with $: `foreach $i in …`"),
     hint("values without commas", commands::values_of_foreach, "foreach $i in 1 2 3", "put commas between the values: `foreach $i in 1, 2, 3`"),
-    hint("a process to compare", commands::process_of_compare, "compare bash", "write the name of a process as a text: `compare \"bash\"`"),
+    hint("a process to compare", commands::process_of_compare, "compare child", "`compare children` compares with each child"),
     hint("an operator with =", commands::compound_assignment, "set $i += 1", "write it out: `set $i = $i + 1`"),
     hint("a variable of pmdb", commands::fixed_variable, "set $_ = 5", "pmdb sets `$_` itself: choose another name, as in `set $x = 5`"),
     hint("a limit of find", commands::limit_of_find, "find all, \"x\" limit 5", "the count follows a slash: `find/5 all, \"x\"`"),
@@ -113,6 +114,7 @@ const FOR_WORDS: &[Hint] = &[
     hint("a number for a command", words::number_as_command, "812", "`attach 812` attaches to a process, and `translate 812` translates an address"),
     hint("a sign between conditions", words::sign_in_filter, "walk heap where dirty & present", "join conditions with `and`, `or`"),
     hint("a format after a space", words::late_format, "print / x", "write the format directly after the command: `print/x`"),
+    hint("a condition for a command", words::condition_as_command, "present > 3", "`present` is a condition on pages: `walk all where present`, `print count(all where present)`"),
     hint("a frame without its address", words::frame_of_gdb, "print #0 main ()", "this frame has no address: `print $pc` in gdb shows it"),
     hint("a name that may need quotes", names::quotes_near, "info address ns::Box<int", "put a name with `<`, `(` or spaces in 'single quotes', as in 'shapes::area(int)'"),
     hint("a command in assert", commands::command_in_assert, "assert walk heap", "it tests an expression, as in `assert count(RANGE where swapped) == 0`"),

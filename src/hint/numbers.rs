@@ -36,6 +36,9 @@ pub(super) fn number(failed: &Failure<'_>) -> Option<String> {
             let decimal = if is_short { format!("`{digits}`, or ") } else { String::new() };
             Some(format!("write {decimal}hexadecimal as `0x{digits}`"))
         }
+        NumberFault::Suffix | NumberFault::Malformed if failed.expects(Expected::Duration) => {
+            Some("write a time as `100ms`, `1s` or `5m`".into())
+        }
         NumberFault::Suffix => Some(suffixes(token.text)),
         NumberFault::TooLarge | NumberFault::Malformed => None,
     }

@@ -81,6 +81,11 @@ pub(super) fn second_operand(failed: &Failure<'_>) -> Option<String> {
     })
 }
 
+/// Whether a word means an order elsewhere: `regions sort rss`.
+pub fn names_sorting(text: &str) -> bool {
+    ["sort", "sorted", "order", "ordered"].contains(&text) || text.starts_with("--sort")
+}
+
 /// Returns the hint for a word without its keyword: `watch heap timeline` for `as timeline`. The keyword is the only
 /// one with which the line parses, but none that any name may follow, as `in`.
 fn without_keyword(failed: &Failure<'_>) -> Option<String> {
@@ -101,7 +106,13 @@ fn without_keyword(failed: &Failure<'_>) -> Option<String> {
     let last = failed.before().filter(|last| last.kind == TokenKind::Name && failed.position > 1);
     let misspelt = last.and_then(|last| {
         let before = failed.line.get(..last.at.start)?;
-        let is_near = |keyword: &str| keyword.starts_with(last.text) || !near(last.text, [keyword]).is_empty();
+        let is_longer = |keyword: &str| last.text.strip_prefix(keyword).is_some_and(|rest| rest.len() == 1);
+        let is_near = |keyword: &str| {
+            keyword.starts_with(last.text)
+                || is_longer(keyword)
+                || keyword == "by" && names_sorting(last.text)
+                || !near(last.text, [keyword]).is_empty()
+        };
         let near = failed.words().into_iter().filter(|keyword| is_near(keyword));
         near.map(|keyword| format!("{before}{keyword} {rest}")).find(|line| accepts(line))
     });

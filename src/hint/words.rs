@@ -203,6 +203,14 @@ pub(super) fn sign_in_filter(failed: &Failure<'_>) -> Option<String> {
     }
 }
 
+/// `present > 3`: a condition where a command is wanted.
+pub(super) fn condition_as_command(failed: &Failure<'_>) -> Option<String> {
+    let word = word(failed).filter(|word| FilterSubject::Page.has_condition(word))?;
+    failed
+        .expects(Expected::Command)
+        .then(|| format!("`{word}` is a condition on pages: `walk all where {word}`, `print count(all where {word})`"))
+}
+
 /// Returns the hint for a format after a blank.
 pub(super) fn late_format(failed: &Failure<'_>) -> Option<String> {
     let is_format = failed.token()?.text == "/" && failed.expects(Expected::Range);

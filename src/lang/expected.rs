@@ -66,8 +66,6 @@ pub enum Expected {
     Process,
     /// The path of a cgroup.
     Cgroup,
-    /// A process, with its name as a text.
-    NamedProcess,
     /// The name of a process as a text.
     ProcessName,
     /// The path of a file.
@@ -140,7 +138,6 @@ impl Expected {
             Expected::QuotedText => "a \"text\"".into(),
             Expected::Process => "a PID or the name of a process".into(),
             Expected::Cgroup => "the path of a cgroup".into(),
-            Expected::NamedProcess => "a process (PID or \"name\")".into(),
             Expected::ProcessName => "the \"name\" of a process".into(),
             Expected::File => "a file".into(),
             Expected::Script => "a command file".into(),
@@ -154,26 +151,31 @@ impl Expected {
         }
     }
 
-    /// Returns the words that are possible, as far as they do not depend on a target.
+    /// The functions that may begin a value here.
+    pub(super) fn functions(self) -> Vec<&'static str> {
+        match self {
+            Expected::Pattern | Expected::Expression | Expected::PageQuantity | Expected::RegionQuantity => {
+                Function::words().chain(ChangeFunction::words()).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the words besides functions, as far as they do not depend on a target.
     pub(super) fn words(self) -> Vec<&'static str> {
         fn names<F: FilterField>(wanted: impl Fn(F) -> bool) -> impl Iterator<Item = &'static str> {
             F::all().filter(move |field| wanted(*field)).map(F::name)
         }
-        fn functions() -> impl Iterator<Item = &'static str> {
-            Function::words().chain(ChangeFunction::words())
-        }
         match self {
             Expected::Word(word) | Expected::Option(word) => vec![word],
             Expected::Search => Unit::words().collect(),
-            Expected::Pattern => functions().collect(),
             Expected::Format => Format::words().collect(),
             Expected::Layout => Format::words().chain(Unit::words()).collect(),
-            Expected::Expression => functions().collect(),
             Expected::PageField => names(|_: PageField| true).chain(["not", "flags"]).collect(),
             Expected::Key(keys) => keys.all().map(Key::word).collect(),
             Expected::RegionField => names(|_: RegionField| true).chain(["not"]).collect(),
-            Expected::PageQuantity => names(PageField::is_integer).chain(functions()).collect(),
-            Expected::RegionQuantity => names(RegionField::is_integer).chain(functions()).collect(),
+            Expected::PageQuantity => names(PageField::is_integer).collect(),
+            Expected::RegionQuantity => names(RegionField::is_integer).collect(),
             _ => Vec::new(),
         }
     }
@@ -195,7 +197,8 @@ pub(super) fn describe_all(expected: &[Expected]) -> Vec<String> {
     let implied = |one: &Expected| match one {
         // A missing option never makes a line wrong.
         Expected::Option(_) => expected.len() > 1,
-        Expected::Expression => expected.contains(&Expected::Range) || expected.contains(&Expected::NamedProcess),
+        Expected::Expression => expected.contains(&Expected::Range) || expected.contains(&Expected::Process),
+        Expected::Number => expected.contains(&Expected::Expression),
         Expected::SourceFile => expected.contains(&Expected::Expression),
         Expected::PageQuantity => expected.contains(&Expected::PageField),
         Expected::RegionQuantity => expected.contains(&Expected::RegionField),

@@ -168,6 +168,13 @@ impl Cgroups {
         source.fetch(CgroupQuery::At(b"")).map(|_| point)
     }
 
+    /// The paths of all groups.
+    pub(super) fn paths(source: &dyn Source) -> Result<Vec<Name>> {
+        let hierarchy = Hierarchy::of(source, Controller::Memory)?;
+        let groups = source.fetch(CgroupQuery::All)?;
+        Ok(groups.iter().map(|group| hierarchy.full_path(&group.path)).collect())
+    }
+
     /// Returns the path of the group with this inode; `None` if no directory has it. Groups of the target
     /// (`/proc/PID/cgroup`) are tried first, because mostly it is one of them.
     pub(super) fn path(&self, inode: u64, source: &dyn Source) -> Result<Option<Name>> {

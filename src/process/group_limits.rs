@@ -1,7 +1,7 @@
 //! The limits of a process's cgroups, which may refuse it a page.
 
-use super::Process;
-use super::cgroups::{Hierarchy, number_or_no_limit};
+use super::cgroups::{Cgroups, Hierarchy, number_or_no_limit};
+use super::{Machine, Process};
 use crate::access::{Error, Result};
 use crate::kernel::mounts::Controller;
 use crate::kernel::swaps::SwapAreas;
@@ -42,6 +42,13 @@ pub struct GroupLimits {
     pub groups: Vec<GroupLimit>,
     /// Why further limits, if there are any, are unknown.
     pub unseen: Option<Error>,
+}
+
+impl Machine {
+    /// Returns the paths of all memory cgroups, from the root of their hierarchy.
+    pub(crate) fn cgroup_paths(&self) -> Result<Vec<Name>> {
+        Cgroups::paths(self.source())
+    }
 }
 
 impl Process {

@@ -82,7 +82,7 @@ fn path_of_cgroup(input: Tokens<'_>) -> Parsed<'_, Option<Spanned<String>>> {
 }
 
 /// `member`: a process id, a variable, or a name up to a comma or a blank.
-fn member(input: Tokens<'_>) -> Parsed<'_, Member> {
+pub(in crate::command) fn member(input: Tokens<'_>) -> Parsed<'_, Member> {
     let (behind, name) = part_to_comma(input)?;
     match place(input) {
         Ok((after, value)) if after.rest.len() == behind.rest.len() && is_value(&value.node) => {
@@ -292,7 +292,9 @@ fn called(name: &str, context: &mut Context) -> Result<Vec<ProcessHandle>, Error
     let called = account::called(machine, name);
     let others = if machine.is_captured() { Vec::new() } else { process::similar_names(name) };
     let called = called.map_err(|error| match error {
-        process::Error::Gone { what, .. } => process::Error::no_such_process(what + &attach::similar(&others)),
+        process::Error::Gone { what, .. } => {
+            process::Error::no_such_process(what + &attach::guess(name, &others, std::iter::empty()))
+        }
         error => error,
     })?;
     if !others.is_empty() {

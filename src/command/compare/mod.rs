@@ -6,6 +6,7 @@ mod round;
 
 use over_time::{SampleTimes, UntilCopied, until_copied};
 
+use super::account::family::{Member, member};
 use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example};
 use super::rows::RowLimit;
 use super::timeline::TimelineBuilder;
@@ -13,7 +14,7 @@ use super::{attach, ps, snapshot};
 use crate::eval::{self, Value};
 use crate::inspect::AddressSpace;
 use crate::kernel::{Key, Name};
-use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, key, many, mark, place, range, text, time, word};
+use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, key, many, mark, range, time, word};
 use crate::lang::{self, Expected, Expression, Spanned, TakenKeys, Time, WrittenKey, display};
 use crate::process;
 #[cfg(test)]
@@ -61,10 +62,19 @@ pub enum OtherProcess {
     Children,
 }
 
-/// `process`
+/// The words that are no bare names of processes: those that begin a clause, and slips with a hint of their own.
+const NO_NAMES: [&str; 12] =
+    ["children", "in", "by", "top", "limit", "every", "for", "until", "as", "parent", "child", "from"];
+
+/// `process`: a process id, or a name as in `account of NAME`.
 fn other_process(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
-    input.expect(Expected::NamedProcess);
-    alt((place, text)).parse(input)
+    if input.first().is_some_and(|token| NO_NAMES.contains(&token.text)) {
+        return input.fail(Expected::Process);
+    }
+    match member(input)? {
+        (behind, Member::Value(value)) => Ok((behind, value)),
+        (behind, Member::Named(name)) => Ok((behind, name.map(Expression::Text))),
+    }
 }
 
 impl Command for Compare {
@@ -87,7 +97,7 @@ After a fork, `copied` is the cost of copy-on-write so far, and `to copy` the co
 between the two, pages in different frames count under `here` and `there`. A page of a file or of shared memory \
 counts under `here` or `there` until the other process accesses it too.
 
-  A, B, …    these processes: each a PID, or a name as a text
+  A, B, …    these processes: each a PID, a variable or a name
   children   all child processes
   in RANGE   only this part
   by region  a row for each region

@@ -2,6 +2,7 @@
 
 mod blocks;
 mod classes;
+mod completion;
 mod expectation;
 mod fields;
 mod functions;

@@ -244,6 +244,15 @@ pub(crate) fn raw_text<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, 
     }
 }
 
+/// `raw_text`, with the blanks at the end of the line.
+pub(crate) fn text_to_end<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<String>> {
+    move |input| {
+        let (behind, raw) = raw(what)(input)?;
+        let blanks = input.notes.line.get(raw.at.end..).filter(|rest| !raw.node.is_quoted && rest.trim().is_empty());
+        Ok((behind, raw.map(|raw| raw.text + blanks.unwrap_or_default())))
+    }
+}
+
 fn slice(line: &str, at: Span) -> String {
     line.get(at.start..at.end).unwrap_or_default().to_owned()
 }

@@ -92,7 +92,7 @@ impl<'a> Failure<'a> {
 
     /// Returns the words among the alternatives.
     pub fn words(&self) -> Vec<&'static str> {
-        self.expected.iter().flat_map(|one| self.language.words(*one)).collect()
+        self.expected.iter().flat_map(|one| self.language.words(*one).into_iter().chain(one.functions())).collect()
     }
 
     /// Returns whether this word is among the alternatives.
@@ -201,6 +201,11 @@ impl Language {
                     .any(|name| name.reach == Reach::Nothing && name.second().is_some() && name.first() == first),
                 _ => false,
             }
+    }
+
+    /// The functions that may begin a value where this is expected.
+    pub fn functions(self, expected: Expected) -> Vec<&'static str> {
+        expected.functions()
     }
 
     /// Returns the words of an alternative, as far as they do not depend on a target.

@@ -25,7 +25,7 @@ pub(crate) use command::{
     Raw, address, after, are_clauses, arguments as command_arguments, arguments_of, clause, command_name, each_once,
     end_of_text, format, hint_at_missing_with, hint_at_missing_with_of, is_clause, layout, list_once, listed, option,
     part, part_of_name, part_to_comma, pattern, range, raw, raw_text, search, snapshot_file, split_text, takes_all,
-    value, watched, with_how,
+    text_to_end, value, watched, with_how,
 };
 pub(crate) use expression::{expression, filter, place, span_with};
 pub(crate) use fault::short;

@@ -119,7 +119,6 @@ impl Error {
     pub fn remedy(&self) -> Option<&str> {
         match self {
             Error::NotPermitted { remedy, .. } => Some(&**remedy).filter(|remedy| !remedy.is_empty()),
-            Error::Ambiguous { .. } => Some("choose one by its PID"),
             _ => None,
         }
     }

@@ -1,14 +1,13 @@
 //! The command after the process, in words of a shell.
 
-use super::{Arguments, LANGUAGE, full_name, is_long};
-use clap::CommandFactory as _;
-use clap::error::ErrorKind;
+use super::{Arguments, LANGUAGE, full_name, is_long, refusal};
 use pmdb::lang::{Output, ParsedLine};
+use pmdb::process;
 
 impl Arguments {
     /// Takes the command from the words after the process, or from words that need no process (`help`, `ps`).
     pub(super) fn take_command(&mut self) -> Result<Option<String>, clap::Error> {
-        let refused = |message: String| Err(Arguments::command().error(ErrorKind::UnknownArgument, message));
+        let refused = |message: String| Err(refusal(message));
         if self.arguments.last().is_some_and(|last| last == "--help") {
             let words: Vec<String> = self.target.iter().chain(&self.arguments).cloned().collect();
             if let Some(name) = full_name(&words).or_else(|| full_name(&self.arguments)) {
@@ -46,6 +45,9 @@ impl Arguments {
                 "`{first}` is a built-in command file: use -x before the process, as in `pmdb -batch -x :NAME PID ARGUMENTS`"
             ));
         }
+        if let Some(line) = self.with_process_first() {
+            return refused(format!("the process comes first: `pmdb {line}`"));
+        }
         if !first.starts_with(|c: char| c.is_alphabetic() || c == '?') {
             if let Some(command) = self.target.iter().find(|word| full_name(std::slice::from_ref(word)).is_some()) {
                 let line = format!("{command} {}", self.arguments.join(" "));
@@ -81,6 +83,18 @@ impl Arguments {
                 "`{text}` is not a single command: use the shell for pipes and shell commands, as in `pmdb 812 regions | less`"
             )),
         }
+    }
+}
+
+impl Arguments {
+    /// `heap billing`, where only the second word is a process: the words with the process first.
+    fn with_process_first(&self) -> Option<String> {
+        let (command, process) = (self.target.as_ref()?, self.arguments.first()?);
+        let is_running = |word: &str| !matches!(process::resolve(word), Err(process::Error::Gone { .. }));
+        let is_swapped =
+            full_name(std::slice::from_ref(command)).is_some() && !is_running(command) && is_running(process);
+        let words = [process, command].into_iter().chain(self.arguments.iter().skip(1));
+        is_swapped.then(|| words.map(String::as_str).collect::<Vec<_>>().join(" "))
     }
 }
 

@@ -167,6 +167,11 @@ fn after_help() -> String {
     )
 }
 
+/// An error that is complete: the usage would add nothing.
+fn refusal(message: impl std::fmt::Display) -> clap::Error {
+    clap::Error::raw(ErrorKind::InvalidValue, format!("{message}\n"))
+}
+
 impl Arguments {
     /// Returns whether `--generate` is given.
     pub fn generates(&self) -> bool {
@@ -203,7 +208,7 @@ impl Arguments {
         if let Some(words) = arguments.take_command()? {
             if arguments.mcp.is_some() {
                 let message = format!("unexpected `{words}`: with --mcp the client sends the commands");
-                return Err(Arguments::command().error(ErrorKind::UnknownArgument, message));
+                return Err(refusal(message));
             }
             arguments.steps.in_order = vec![Step::Command(words)];
             arguments.batch = true;
@@ -212,7 +217,7 @@ impl Arguments {
     }
 
     fn check_generate(&self) -> Result<(), clap::Error> {
-        let refused = |message: String| Err(Arguments::command().error(ErrorKind::InvalidValue, message));
+        let refused = |message: String| Err(refusal(message));
         match self.generate.as_slice() {
             [] => Ok(()),
             [all, _] if all == "all" => Ok(()),

@@ -1,7 +1,6 @@
 //! `apropos REGEX`
 
 use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
-use super::help;
 use super::subjects::questions::QUESTIONS;
 use super::subjects::{self, SUBJECTS, Subject};
 use crate::eval;
@@ -63,32 +62,47 @@ impl Apropos {
         let regexes = patterns.iter().map(|pattern| eval::regex(&of_words(pattern), true));
         let regexes = regexes.collect::<Result<Vec<_>, _>>()?;
         let is_match = |texts: &[&str]| regexes.iter().all(|regex| texts.iter().any(|text| regex.is_match(text)));
-        let mut found = Vec::new();
-        let questions = QUESTIONS.iter().filter(|question| is_match(&question.texts()));
-        let questions: Vec<_> = questions.map(|question| question.shown).collect();
-        if !questions.is_empty() {
-            found.push(Help::Questions(HelpQuestions { about: self.pattern.node.clone(), questions }));
-        }
-        let is_found = |about: &&About| {
-            let examples = about.examples.iter().flat_map(|example| [example.line, example.does]);
-            let texts = [about.name.name, about.summary, about.text].into_iter().chain(examples);
-            is_match(&texts.chain(subjects::purposes(about)).collect::<Vec<_>>())
-        };
-        for group in Group::ALL {
-            let of_group = context.commands.abouts().filter(|about| about.group == *group);
-            let commands: Vec<_> = of_group.filter(is_found).map(help::entry).collect();
-            if !commands.is_empty() {
-                found.push(Help::Group(HelpGroup { name: group.name(), about: group.about(), commands }));
-            }
-        }
-        let text =
-            |subject: &&Subject| is_match(&[subject.name, subject.summary, &subject.text(context.commands.records)]);
-        let topics: Vec<_> = SUBJECTS.iter().filter(text).map(Subject::entry).collect();
-        if !topics.is_empty() {
-            found.push(Help::Group(HelpGroup { name: "topics", about: "help TOPIC", commands: topics }));
-        }
-        Ok(found)
+        Ok(matching(&self.pattern.node, is_match, context))
     }
+}
+
+/// The entries that have a word, or one that begins with it.
+pub(super) fn entries_with(word: &str, context: &Context) -> Vec<Help> {
+    let wanted = word.to_lowercase();
+    let has_word = |text: &&str| {
+        let text = text.to_lowercase();
+        let ends = |(at, _): (usize, &str)| text[..at].chars().next_back();
+        text.match_indices(&wanted).any(|found| !ends(found).is_some_and(char::is_alphanumeric))
+    };
+    matching(word, |texts| texts.iter().any(has_word), context)
+}
+
+/// The questions, commands and topics whose texts match.
+fn matching(about: &str, is_match: impl Fn(&[&str]) -> bool, context: &Context) -> Vec<Help> {
+    let mut found = Vec::new();
+    let questions = QUESTIONS.iter().filter(|question| is_match(&question.texts()));
+    let questions: Vec<_> = questions.map(|question| question.shown).collect();
+    if !questions.is_empty() {
+        found.push(Help::Questions(HelpQuestions { about: about.to_owned(), questions }));
+    }
+    let is_found = |about: &&About| {
+        let examples = about.examples.iter().flat_map(|example| [example.line, example.does]);
+        let texts = [about.name.name, about.summary, about.text].into_iter().chain(examples);
+        is_match(&texts.chain(subjects::purposes(about)).collect::<Vec<_>>())
+    };
+    for group in Group::ALL {
+        let of_group = context.commands.abouts().filter(|about| about.group == *group);
+        let commands: Vec<_> = of_group.filter(is_found).map(subjects::entry).collect();
+        if !commands.is_empty() {
+            found.push(Help::Group(HelpGroup { name: group.name(), about: group.about(), commands }));
+        }
+    }
+    let text = |subject: &&Subject| is_match(&[subject.name, subject.summary, &subject.text(context.commands.records)]);
+    let topics: Vec<_> = SUBJECTS.iter().filter(text).map(Subject::entry).collect();
+    if !topics.is_empty() {
+        found.push(Help::Group(HelpGroup { name: "topics", about: "help TOPIC", commands: topics }));
+    }
+    found
 }
 
 /// What follows gdb's `-v` of `apropos`: the answer is as long as with it.

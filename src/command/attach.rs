@@ -204,25 +204,22 @@ fn what_is_meant(asked: &str, what: String, language: Language) -> String {
             format!("{what}; as a command it is {ours}: pmdb {process}{ours}")
         }
         Some((_, Does::Nothing)) => what,
-        None => match similar(&process::similar_names(asked)) {
-            similar if !similar.is_empty() => what + &similar,
-            _ if asked.starts_with(|c: char| c.is_ascii_digit()) => what,
-            _ => {
-                let running = names_of_processes();
-                let words = language.alone().chain(SPECIAL_TARGETS).map(str::to_owned);
-                match near(asked, words.chain(running)).into_iter().find_map(|name| spelling_anywhere(&name)) {
-                    Some(guess) => format!("{what}; did you mean `{guess}`?"),
-                    None => what,
-                }
-            }
-        },
+        None => what + &guess(asked, &process::similar_names(asked), language.first_words().chain(SPECIAL_TARGETS)),
     }
 }
 
-/// The end of an error about a name: the names that contain it.
-pub(super) fn similar(names: &[String]) -> String {
-    let names = spelled(names);
-    if names.is_empty() { names } else { format!("; similar names: {names}") }
+/// The end of an error about the name of a process: the names that contain it, or the nearest, also among `words`.
+pub(super) fn guess(asked: &str, similar: &[String], words: impl Iterator<Item = &'static str>) -> String {
+    let similar = spelled(similar);
+    if !similar.is_empty() {
+        return format!("; similar names: {similar}");
+    }
+    if asked.starts_with(|c: char| c.is_ascii_digit()) {
+        return String::new();
+    }
+    let words = words.map(str::to_owned).chain(names_of_processes());
+    let guess = near(asked, words).into_iter().find_map(|name| spelling_anywhere(&name));
+    guess.map_or_else(String::new, |guess| format!("; did you mean `{guess}`?"))
 }
 
 /// Names of processes as they may be typed.

@@ -1,15 +1,16 @@
 //! `help [TOPIC]`
 
+use super::apropos;
 use super::floor::Commands;
 use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use super::subjects::questions::{FIRST, QUESTIONS, Question};
-use super::subjects::{SUBJECTS, Subject};
+use super::subjects::{SUBJECTS, Subject, entry};
 use crate::eval;
 use crate::hint::habits::{self, Does};
 use crate::lang::display::write_quoted;
 use crate::lang::parser::{Parsed, Tokens, raw_text};
 use crate::lang::{self, Expected, Span, Spanned};
-use crate::report::{Help, HelpCommand, HelpEntry, HelpGroup, HelpOverview, HelpQuestions, UserCommands, UserHelp};
+use crate::report::{Help, HelpCommand, HelpGroup, HelpOverview, HelpQuestions, UserCommands, UserHelp};
 use crate::state::{DebugState, UserCommand};
 use nom::Parser;
 use nom::combinator::{map, opt};
@@ -208,7 +209,16 @@ fn other_word(context: &mut Context, topic: &Spanned<String>, words: &str) -> Ou
         }
         return show(context, [command_help(about)]);
     }
-    Err(no_help(context, topic, words))
+    // Whatever else has the word in its help.
+    match apropos::entries_with(words, context) {
+        found if found.is_empty() => Err(no_help(context, topic, words)),
+        found => show(context, found),
+    }
+}
+
+/// Whether `help` explains a word that is no command.
+pub fn explains(word: &str) -> bool {
+    Question::about(word).next().is_some() || Subject::rows_about(word).next().is_some()
 }
 
 fn has_word(text: &str, word: &str) -> bool {
@@ -227,9 +237,7 @@ fn no_help(context: &Context, topic: &Spanned<String>, words: &str) -> Error {
         .chain(explained.iter().map(String::as_str));
     let near = lang::SyntaxError::did_you_mean(words, names);
     let error = eval::Error::new(topic.at, format!("no help on `{}`", topic.node));
-    let hint =
-        near.unwrap_or_else(|| format!("`help` lists all commands, and `apropos {}` searches the help", topic.node));
-    error.hint(hint).into()
+    error.hint(near.unwrap_or_else(|| "`help` lists all commands and topics".to_owned())).into()
 }
 
 /// The help of the command that a word of another program stands for.
@@ -262,11 +270,6 @@ fn user_help(name: &str, command: &UserCommand) -> UserHelp {
 fn group_list(all: Commands, group: Group) -> HelpGroup {
     let commands = all.abouts().filter(|about| about.group == group).map(entry);
     HelpGroup { name: group.name(), about: group.about(), commands: commands.collect() }
-}
-
-/// A command as lists show it.
-pub(super) fn entry(about: &About) -> HelpEntry {
-    HelpEntry { name: about.name.name, short: about.name.short.to_vec(), summary: about.summary }
 }
 
 /// A command in full.

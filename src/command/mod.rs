@@ -74,7 +74,7 @@ pub use capture::TargetCapture;
 pub use completion::{BETWEEN_KEYS, Offer};
 pub use display::Display;
 pub use floor::{About, Commands, Context, Error, Flow, Group, Nature, Outcome, Resume};
-pub use help::HelpOn;
+pub use help::{HelpOn, explains as is_explained};
 pub use print::Print;
 pub use rows::CUT;
 pub use set::{Set, assign};

@@ -195,6 +195,12 @@ pub fn range(range: &Spanned<lang::Range>, scope: &dyn Scope) -> Result<Extent> 
         let error = Error::new(range.at, "`and` and `or` join conditions, not ranges");
         return Err(error.hint(format!("one range at a time: `{}`", left.node)));
     }
+    if let lang::Range::Expression(Expression::Binary { operator, right, .. }) = &range.node
+        && operator.node == lang::BinaryOperator::Greater
+    {
+        let error = Error::new(range.at, "a comparison is not a range");
+        return Err(error.hint(format!("`> ./{}` writes a file, and `print {}` compares", right.node, range.node)));
+    }
     slips::note_range(range, scope);
     Evaluator::new(scope).extent(range)
 }

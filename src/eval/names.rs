@@ -8,6 +8,7 @@ use crate::kernel::text::unescape;
 use crate::kernel::words::Worded;
 use crate::kernel::{AddressRange, Device, Name, Region};
 use crate::lang::{self, Expression, Function, Span, Spanned, spelling};
+use crate::process;
 use crate::symbol::SymbolAt;
 
 /// Regions whose names need no brackets.
@@ -161,6 +162,8 @@ impl Evaluator<'_> {
         let condition = hint::as_value(name).filter(|_| near.is_empty());
         let hints: Vec<String> = condition.into_iter().chain(self.why_unknown(None, name, near)).collect();
         let hint = (!hints.is_empty()).then(|| hints.join("; "));
+        let is_process = || process::processes_called(name).is_ok_and(|found| !found.is_empty());
+        let hint = hint.or_else(|| is_process().then(|| format!("`{name}` is a process: `attach {name}`")));
         let elsewhere = "`regions` lists the mapped regions; local variables, constants and types are only in gdb";
         error.hint(hint.unwrap_or_else(|| elsewhere.to_owned()))
     }

@@ -15,6 +15,9 @@ use crate::symbol::SymbolKind;
 /// The smallest number that counts as a length.
 const SMALLEST_LENGTH: i128 = 4096;
 
+/// A number that is a multiple of this is taken for a length, however the sum is written.
+const ROUND_LENGTH: i128 = 64 << 10;
+
 /// The text that is missing after a place without a length.
 const ANY_LENGTH: &str = ", +LENGTH";
 
@@ -199,13 +202,13 @@ fn is_sum_like_length(expression: &Expression) -> bool {
     let Expression::Binary { operator, left, right } = expression else {
         return false;
     };
+    // An offset is mostly written as `A+4096` or `A + 4096`.
+    let has_sign = left.at.end < operator.at.start && operator.at.end == right.at.start;
     let is_length = match right.node {
-        Expression::Integer(number) => number >= SMALLEST_LENGTH,
+        Expression::Integer(number) if has_sign => number >= SMALLEST_LENGTH,
+        Expression::Integer(number) => number >= ROUND_LENGTH && number % ROUND_LENGTH == 0,
         Expression::Pages(_) => true,
         _ => false,
     };
-    operator.node == BinaryOperator::Add
-        && left.at.end < operator.at.start
-        && operator.at.end == right.at.start
-        && is_length
+    operator.node == BinaryOperator::Add && is_length
 }

@@ -2,10 +2,11 @@
 
 use super::base::Session;
 use super::outcome::Input;
-use crate::command::LANGUAGE;
+use crate::command::{self, LANGUAGE};
 use crate::eval::{self, Value};
 use crate::hint;
 use crate::kernel::VirtualAddress;
+use crate::lang::script;
 use crate::lang::{Candidate, Expression, Pasted, Span, Spanned, SyntaxError, WrittenName};
 use crate::process::Target;
 use crate::report::ErrorReport;
@@ -15,6 +16,13 @@ impl Session {
     pub(super) fn syntax(&self, input: &Input<'_>, mut error: SyntaxError) -> ErrorReport {
         if let Some(pasted) = error.pasted.take() {
             error.hint = Some(self.hint_of(&pasted));
+        }
+        // A word of a question, where a command is expected.
+        if error.hint.is_none()
+            && let Some((word, _)) = script::first_word(input.text).filter(|(_, at)| *at == error.at)
+            && command::is_explained(word)
+        {
+            error.hint = Some(format!("`help {word}` lists the commands about it"));
         }
         input.syntax(error)
     }

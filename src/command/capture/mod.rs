@@ -196,6 +196,11 @@ describes its contents and its format.",
         if context.state.machine().is_captured() {
             return Err(Error::refused("the target is a capture already", "copy its file"));
         }
+        if let [b'-', _, ..] = self.path.node.as_bytes() {
+            let message = format!("`{}` is no option of `capture`", self.path.node);
+            let error = eval::Error::new(self.path.at, message);
+            return Err(error.hint(format!("`capture FILE`, or for this name `capture ./{}`", self.path.node)).into());
+        }
         // From here on notes go elsewhere.
         let stream = self.is_stream().then(|| output::stream(context.sink)).transpose()?;
         let CapturedProcesses { target, others, missing } = self.processes(context)?;

@@ -155,6 +155,11 @@ impl Subject {
     }
 }
 
+/// A command as lists show it.
+pub(super) fn entry(about: &About) -> HelpEntry {
+    HelpEntry { name: about.name.name, short: about.name.short.to_vec(), summary: about.summary }
+}
+
 /// The letters of a term, in which blanks, hyphens and capitals do not matter.
 fn letters(term: &str) -> impl Iterator<Item = char> {
     term.chars().filter(|c| c.is_alphanumeric()).map(|c| c.to_ascii_lowercase())

@@ -23,8 +23,9 @@ impl Question {
     }
 
     /// The questions that a word stands for.
-    pub fn about(word: &str) -> impl Iterator<Item = &'static Question> {
-        QUESTIONS.iter().filter(move |question| question.words.contains(&word))
+    pub fn about(word: &str) -> impl Iterator<Item = &'static Question> + use<> {
+        let word = word.to_lowercase();
+        QUESTIONS.iter().filter(move |question| question.words.contains(&word.as_str()))
     }
 }
 

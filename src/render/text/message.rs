@@ -173,7 +173,7 @@ fn overview(lines: &mut Lines, overview: &HelpOverview) {
         }
     }
     prose_line(lines)
-        .prose(Role::Plain, "`help NAME` explains a command (try those with * first), a group or a word, `help topics` lists topics, `apropos WORD` searches.");
+        .prose(Role::Plain, "`help NAME` explains a command, group or word (try * first). `help cookbook` has lines for tasks, `help topics` more, `apropos WORD` searches.");
 }
 
 fn questions(lines: &mut Lines, questions: &[HelpQuestion]) {
@@ -255,7 +255,7 @@ pub fn error(lines: &mut Lines, error: &ErrorReport) {
     }
     line.push(Role::Error, "error: ").indent(2);
     line.prose(Role::Plain, &error.message);
-    if let Some(place) = &error.place {
+    if let Some(place) = error.place.as_ref().filter(|place| !place.is_built_in()) {
         draw_place(lines, place);
     }
     if !error.expected.is_empty() {

@@ -280,11 +280,21 @@ impl ErrorPlace {
             return String::new();
         };
         let mut text = format!("{file}:");
+        if self.is_built_in() {
+            return text + " ";
+        }
         for number in [self.line, self.line.and(self.column)].into_iter().flatten() {
             text.push_str(&format!("{number}:"));
         }
         text.push(' ');
         text
+    }
+}
+
+impl ErrorPlace {
+    /// Whether it is in a file that nobody can open, because pmdb contains it.
+    pub fn is_built_in(&self) -> bool {
+        self.file.as_ref().is_some_and(|file| file.as_bytes().starts_with(b":"))
     }
 }
 

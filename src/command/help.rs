@@ -277,7 +277,7 @@ fn command_help(about: &'static About) -> Help {
     Help::Command(HelpCommand {
         name: about.name.name,
         short: about.name.short.to_vec(),
-        usage: lang::grammar::usage(about.name.name).into_iter().collect(),
+        usage: lang::grammar::usage(about.name.name).map_or_else(Vec::new, |usage| lang::grammar::forms(&usage)),
         summary: about.summary,
         text: about.text,
         examples: about.examples.to_vec(),

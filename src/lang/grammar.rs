@@ -25,6 +25,30 @@ pub fn usage(command: &str) -> Option<String> {
     Some(words.line)
 }
 
+/// Returns the forms of a usage: one for each alternative, if the usage has nothing else.
+pub fn forms(usage: &str) -> Vec<String> {
+    let whole = || vec![usage.to_owned()];
+    let Some((name, inner)) = usage.strip_suffix(')').and_then(|usage| usage.split_once(" (")) else { return whole() };
+    let (mut open, mut start, mut forms) = (0_i32, 0, Vec::new());
+    for (at, mark) in inner.char_indices() {
+        match mark {
+            '(' | '[' => open += 1,
+            ')' | ']' => open -= 1,
+            '|' if open == 0 && inner.get(..at).is_some_and(|before| before.ends_with(' ')) => {
+                forms.push(format!("{name} {}", inner.get(start..at).unwrap_or_default().trim()));
+                start = at + 1;
+            }
+            _ => {}
+        }
+        // The bracket closes before the end.
+        if open < 0 {
+            return whole();
+        }
+    }
+    forms.push(format!("{name} {}", inner.get(start..).unwrap_or_default().trim()));
+    forms
+}
+
 /// Returns the text between `=` and `;` of a rule.
 fn rule(name: &str) -> Option<&'static str> {
     let mut rest = LANGUAGE;

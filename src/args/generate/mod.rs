@@ -128,7 +128,7 @@ fn whole_help(command: &Command) -> String {
         text.push_str(&format!("\n## help {}: {about}\n\n{}\n", subject.name, subject.text(&RECORDS)));
     }
     for about in COMMANDS.abouts() {
-        let usage = grammar::usage(about.name.name).unwrap_or_default();
+        let usage = grammar::forms(&grammar::usage(about.name.name).unwrap_or_default()).join("\n    ");
         text.push_str(&format!(
             "\n## {}: {}\n\n    {}\n",
             about.name.name,
@@ -153,7 +153,7 @@ fn language() -> String {
     page.section("commands");
     for about in COMMANDS.abouts() {
         page.subsection(about.name.name);
-        page.usage(&grammar::usage(about.name.name).unwrap_or_default());
+        page.usage(&grammar::forms(&grammar::usage(about.name.name).unwrap_or_default()).join("\n"));
         page.text(about.text);
         page.text("Examples:");
         for example in about.examples {

@@ -45,7 +45,7 @@ fn records(tag: &str, shape: &Shape, definitions: &mut Map<String, Value>) -> Ve
             }
             all
         }
-        form => vec![(shape.name.to_owned(), object(&form.fields(), definitions))],
+        form => vec![(shape.name.to_owned(), object(&form.fields(), shape.name, definitions))],
     };
     for (_, schema) in &mut schemas {
         if let Some(Value::Object(properties)) = schema.get_mut("properties") {
@@ -61,11 +61,11 @@ fn records(tag: &str, shape: &Shape, definitions: &mut Map<String, Value>) -> Ve
     schemas
 }
 
-fn object(fields: &[FieldDescription], definitions: &mut Map<String, Value>) -> Value {
+fn object(fields: &[FieldDescription], name: &str, definitions: &mut Map<String, Value>) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
     for field in fields {
-        let mut schema = of(field.form, definitions);
+        let mut schema = of(field.form, &format!("{name}-{}", field.name), definitions);
         if let Value::Object(schema) = &mut schema {
             schema.insert("description".to_owned(), sentence(field.about));
         }
@@ -77,7 +77,8 @@ fn object(fields: &[FieldDescription], definitions: &mut Map<String, Value>) -> 
     json!({ "type": "object", "properties": properties, "required": required })
 }
 
-fn of(form: JsonForm, definitions: &mut Map<String, Value>) -> Value {
+/// The schema of a form. `name` is that of its record and field, for a part that others share.
+fn of(form: JsonForm, name: &str, definitions: &mut Map<String, Value>) -> Value {
     match form {
         JsonForm::Bool => json!({ "type": "boolean" }),
         JsonForm::Integer => json!({ "type": "integer" }),
@@ -94,14 +95,16 @@ fn of(form: JsonForm, definitions: &mut Map<String, Value>) -> Value {
             reference(&name)
         }
         JsonForm::Text => json!({ "type": "string" }),
-        JsonForm::List(items) => json!({ "type": "array", "items": of(*items, definitions) }),
+        JsonForm::List(items) => json!({ "type": "array", "items": of(*items, name, definitions) }),
         JsonForm::Map(values) => {
-            let values = of(*values, definitions);
-            shared(json!({ "type": "object", "additionalProperties": values }), definitions)
+            let values = of(*values, name, definitions);
+            shared(json!({ "type": "object", "additionalProperties": values }), name, definitions)
         }
-        JsonForm::Either(one, other) => json!({ "anyOf": [of(*one, definitions), of(*other, definitions)] }),
+        JsonForm::Either(one, other) => {
+            json!({ "anyOf": [of(*one, name, definitions), of(*other, name, definitions)] })
+        }
         JsonForm::OrNull(form) => {
-            let mut schema = of(*form, definitions);
+            let mut schema = of(*form, name, definitions);
             match &schema["type"] {
                 Value::String(one) => {
                     schema["type"] = json!([one, "null"]);
@@ -115,9 +118,12 @@ fn of(form: JsonForm, definitions: &mut Map<String, Value>) -> Value {
             for shape in shapes {
                 all.extend(records(tag, shape, definitions).into_iter().map(|(_, schema)| schema));
             }
-            shared(json!({ "anyOf": all }), definitions)
+            shared(json!({ "anyOf": all }), name, definitions)
         }
-        JsonForm::Object(_) => shared(object(&form.fields(), definitions), definitions),
+        JsonForm::Object(_) => {
+            let part = object(&form.fields(), name, definitions);
+            shared(part, name, definitions)
+        }
         // Flags were expanded by `fields`. Any other form allows every value.
         _ => json!({}),
     }
@@ -125,7 +131,7 @@ fn of(form: JsonForm, definitions: &mut Map<String, Value>) -> Value {
 
 /// Returns a reference to the schema of a part. Parts that several records share are written once, which makes the file
 /// a sixth shorter.
-fn shared(mut part: Value, definitions: &mut Map<String, Value>) -> Value {
+fn shared(mut part: Value, name: &str, definitions: &mut Map<String, Value>) -> Value {
     let mut is_known = |(name, known): &(&String, &Value)| {
         part["title"] = name.as_str().into();
         **known == part
@@ -133,7 +139,10 @@ fn shared(mut part: Value, definitions: &mut Map<String, Value>) -> Value {
     if let Some((name, _)) = definitions.iter().find(&mut is_known) {
         return reference(name);
     }
-    let name = format!("part-{}", definitions.len());
+    // A field of a record and one of its parts may be called alike.
+    let numbered = (2..).map(|number| format!("{name}-{number}"));
+    let mut names = std::iter::once(name.to_owned()).chain(numbered);
+    let Some(name) = names.find(|name| !definitions.contains_key(name)) else { return part };
     part["title"] = name.as_str().into();
     definitions.insert(name.clone(), part);
     reference(&name)

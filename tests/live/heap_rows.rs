@@ -5,6 +5,7 @@ use super::heap::{has_glibc, say_and_wait};
 use super::target::{Target, command};
 use super::{Scenario, Test};
 use serde_json::Value;
+use std::hint::black_box;
 
 pub const TESTS: &[Test] = &[
     ("heap_rows::an_arena_and_its_parts", an_arena_and_its_parts),
@@ -24,9 +25,10 @@ fn kept(_: &[String]) {
         libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0);
         let all: Vec<_> = (0..BLOCKS)
             .map(|_| {
-                let large = libc::malloc(3000);
+                // An optimizing compiler leaves out blocks that nobody reads.
+                let large = black_box(libc::malloc(3000));
                 large.cast::<u8>().write_bytes(7, 3000);
-                libc::malloc(40).cast::<u8>().write_bytes(7, 40);
+                black_box(libc::malloc(40)).cast::<u8>().write_bytes(7, 40);
                 large
             })
             .collect();

@@ -391,7 +391,7 @@ pub struct EveryState(pub BTreeMap<State, u64>);
 
 impl EveryState {
     const FIELDS: [FieldDescription; State::ALL.len()] = {
-        let none = FieldDescription::new("", "Pages in this state.", JsonForm::Number);
+        let none = FieldDescription::new("", "Pages in this state.", JsonForm::Integer);
         let mut fields = [none; State::ALL.len()];
         let mut index = 0;
         while index < fields.len() {
@@ -450,7 +450,7 @@ impl<K: Serialize> Serialize for Numbers<K> {
 }
 
 impl<K: Serialize> Field for Numbers<K> {
-    const FORM: JsonForm = JsonForm::Map(&JsonForm::Number);
+    const FORM: JsonForm = JsonForm::Map(&JsonForm::Integer);
 }
 
 /// Bytes that are serialized as two hexadecimal digits each.

@@ -672,6 +672,15 @@ def run(line, from_tty=False):
 IS_OPERAND = re.compile(r"\w+(\[|\s*(,|@|\.|->|[<>=!]=)|[-+*/%&|^<>]|\s+[-+*/%&|^<>]\s)")
 
 
+def one_usage(forms):
+    """The forms of a command as alternatives after the words that they share."""
+    if len(forms) == 1:
+        return forms[0]
+    forms = [form.split(" ") for form in forms]
+    shared = os.path.commonprefix(forms)
+    return "{} ({})".format(" ".join(shared), " | ".join(" ".join(form[len(shared) :]) for form in forms))
+
+
 class Looking(gdb.Command):
     """A command of pmdb. Its usage, as pmdb prints it, decides how its arguments are parsed."""
 
@@ -1282,7 +1291,7 @@ def load():
                 held.ask("help " + name, lambda record: text.append(record["text"]), width=78, **{"as": "text"})
                 # gdb puts the name before it.
                 about = re.sub(r"^.*?: ", "", "".join(text).rstrip(), count=1)
-                COMMANDS[name] = Looking(name, record["usage"][0], about)
+                COMMANDS[name] = Looking(name, one_usage(record["usage"]), about)
                 for short in record["short"]:
                     gdb.execute("alias -- pmdb {} = pmdb {}".format(short, name))
             elif record["topic"] == "command" and name not in COMMANDS:

@@ -168,7 +168,8 @@ impl Cgroups {
         source.fetch(CgroupQuery::At(b"")).map(|_| point)
     }
 
-    /// The paths of all groups.
+    /// Returns the paths of all groups.
+    #[cfg(feature = "cli")]
     pub(super) fn paths(source: &dyn Source) -> Result<Vec<Name>> {
         let hierarchy = Hierarchy::of(source, Controller::Memory)?;
         let groups = source.fetch(CgroupQuery::All)?;

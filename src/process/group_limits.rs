@@ -1,7 +1,7 @@
 //! The limits of a process's cgroups, which may refuse it a page.
 
-use super::cgroups::{Cgroups, Hierarchy, number_or_no_limit};
-use super::{Machine, Process};
+use super::Process;
+use super::cgroups::{Hierarchy, number_or_no_limit};
 use crate::access::{Error, Result};
 use crate::kernel::mounts::Controller;
 use crate::kernel::swaps::SwapAreas;
@@ -44,10 +44,11 @@ pub struct GroupLimits {
     pub unseen: Option<Error>,
 }
 
-impl Machine {
+#[cfg(feature = "cli")]
+impl super::Machine {
     /// Returns the paths of all memory cgroups, from the root of their hierarchy.
     pub(crate) fn cgroup_paths(&self) -> Result<Vec<Name>> {
-        Cgroups::paths(self.source())
+        super::cgroups::Cgroups::paths(self.source())
     }
 }
 

@@ -5,9 +5,9 @@ use super::owners::{MappedFrames, OwnedFrame};
 use crate::inspect::Result;
 use crate::inspect::fact::{Answer, FactReader, Gap};
 use crate::inspect::frames::{FrameRow, read_rows};
-use crate::inspect::page::Evidence;
+use crate::inspect::page::{Evidence, InZone};
 use crate::inspect::rows::Group;
-use crate::kernel::physical::{ZoneLookup, Zones};
+use crate::kernel::physical::Zones;
 use crate::kernel::{FrameNumber, Key, Name, PageField, Region};
 use crate::process::Machine;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -218,10 +218,7 @@ impl NodeOfFrames {
         if !self.known.contains(&frame) {
             let span = self.zones.span_of(FrameNumber::new(frame));
             self.known = frame..span.end.get();
-            self.node = match span.spanned {
-                ZoneLookup::In(index) => self.zones.get(index).map(|zone| zone.node),
-                ZoneLookup::InNone | ZoneLookup::InSeveral => None,
-            };
+            self.node = InZone::of(&self.zones, span.spanned).map(|zone| zone.node);
         }
         self.node
     }

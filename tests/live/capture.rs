@@ -1,7 +1,7 @@
 //! Captures: what commands answer on one, and the file itself.
 
 use super::puppet::Puppet;
-use super::support::{is_root, page_bytes, skip};
+use super::support::{is_root, page_bytes, skip, write_core};
 use super::target::command_by;
 use super::{Test, executable};
 use std::collections::BTreeSet;
@@ -829,8 +829,7 @@ fn cores_of_gdb_are_read() {
     let pid = puppet.0.pid().to_string();
     let folder = tempfile::tempdir().expect("a directory");
     let core = folder.path().join("core");
-    let write = format!("generate-core-file {}", core.display());
-    let gcore = Command::new("gdb").args(["-nx", "-batch", "--readnever", "-p", &pid, "-ex", &write]).output();
+    let gcore = write_core(&pid, &core);
     if !core.exists() {
         return skip(NAME, "gdb cannot write a core file here");
     }

@@ -2,7 +2,7 @@
 
 use super::answers::program;
 use super::heap::{has_glibc, say_and_wait};
-use super::support::skip;
+use super::support::{skip, write_core};
 use super::target::{Target, command};
 use super::{Scenario, Test};
 use flate2::read::{GzDecoder, MultiGzDecoder};
@@ -150,8 +150,7 @@ fn a_core_of_gdb_has_the_same_heap() {
     let pid = target.pid().to_string();
     let folder = tempfile::tempdir().expect("a directory");
     let core = folder.path().join("core");
-    let write = format!("generate-core-file {}", core.display());
-    let gcore = Command::new("gdb").args(["-nx", "-batch", "--readnever", "-p", &pid, "-ex", &write]).output();
+    let gcore = write_core(&pid, &core);
     if !core.exists() {
         return skip(NAME, "gdb cannot write a core file here");
     }

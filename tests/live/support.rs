@@ -5,7 +5,16 @@ pub use crate::skips::skip;
 use pmdb::kernel::{AddressRange, PageMapEntry, PageSize, VirtualAddress};
 use pmdb::report::Effect;
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Has gdb write a core file of a process, with all its memory. Returns what gdb said.
+pub fn write_core(pid: &str, core: &Path) -> io::Result<Output> {
+    let write = format!("generate-core-file {}", core.display());
+    Command::new("gdb").args(["-nx", "-batch", "--readnever", "-p", pid, "-ex", &write]).output()
+}
 
 /// Whether this is root, with the rights of root on this machine and not only in a container.
 pub fn is_root() -> bool {

@@ -33,10 +33,10 @@ CLAUSES = {"where", "by", "limit", "top", "every", "for", "until", "with"}
 LEFT_OUT = {"print", "display", "undisplay", "info display"}
 # Several processes, as `account` takes them, beside "NAME".
 FAMILY = ["children", "cgroup"]
-# Commands that take a range and not one address.
-RANGES_ONLY = {"patched", "account", "soft-dirty"}
 # Commands that take a range, and explain one address in detail.
 ABOUT_ADDRESSES = {"translate"}
+# The whole region of an address.
+REGION = re.compile(r"region\s*(?=\()")
 # Addresses of physical memory, which gdb does not have.
 PHYSICAL = re.compile(r"(pfn|phys):(?!:)")
 # Commands that would leave the inferior or end the server.
@@ -259,23 +259,18 @@ def address(text):
 
 
 def span(text, keeps_size=False):
-    """The first address of an expression, and its size: None for an address alone."""
-    return span_of(text, keeps_size)[:2]
-
-
-def span_of(text, keeps_size=False):
-    """The same, and whether it has a size at all.
+    """The first address of an expression, and its size: None for an address alone.
 
     An object within one page becomes an address, so that pmdb shows all facts of that page, unless its size is kept."""
     text = without_brackets(text)
     comma, dots, at = find(text, ","), find(text, ".."), find(text, "@")
     if comma >= 0 and text[comma + 1:].lstrip().startswith("+"):
-        return (*sized(address(text[:comma]), length(text[comma + 1:].lstrip()[1:])), True)
+        return sized(address(text[:comma]), length(text[comma + 1:].lstrip()[1:]))
     if comma >= 0:
         raise gdb.GdbError("a length follows a comma as +LENGTH: {}, +{}".format(text[:comma].strip(), text[comma + 1:].strip()))
     if dots >= 0:
         start, end = address(text[:dots]), address(text[dots + 2:])
-        return (*sized(start, end - start), True)
+        return sized(start, end - start)
     if at >= 0:
         if SUFFIXED.fullmatch(text[at + 1:]):
             raise gdb.GdbError("L@N counts elements; for a number of bytes write &{}, +{}".format(text[:at].strip(), text[at + 1:].strip()))
@@ -284,11 +279,11 @@ def span_of(text, keeps_size=False):
         if value.type.strip_typedefs().code == gdb.TYPE_CODE_PTR and count > 1:
             write("note: these are {} pointers; for what the first one points to, write *({})@{}\n".format(
                 count, text[:at].strip(), count))
-        return (*sized(start, value.type.sizeof * count), True)
+        return sized(start, value.type.sizeof * count)
     start, size = addressed(text, True)
     page = os.sysconf("SC_PAGE_SIZE")
     is_one_page = start // page == (start + max(size, 1) - 1) // page
-    return start, size if size and (keeps_size or not is_one_page) else None, bool(size)
+    return start, size if size and (keeps_size or not is_one_page) else None
 
 
 def sized(start, size):
@@ -299,12 +294,14 @@ def sized(start, size):
     return start, size
 
 
-def written(start, size):
-    return "{:#x}".format(start) if size is None else "{:#x}, +{:#x}".format(start, size)
-
-
 def ranged(text, keeps_size=False):
-    return written(*span(text, keeps_size))
+    """A range of pmdb. `region(EXPR)` is pmdb's."""
+    text = without_brackets(text)
+    region = REGION.match(text)
+    if region and closing(text, region.end()) == len(text) - 1:
+        return "region({:#x})".format(address(text[region.end():]))
+    start, size = span(text, keeps_size)
+    return "{:#x}".format(start) if size is None else "{:#x}, +{:#x}".format(start, size)
 
 
 def filled(text):
@@ -713,10 +710,7 @@ class Looking(gdb.Command):
 
     @plainly
     def invoke(self, argument, from_tty):
-        self.about_one = None
         run(self.line(argument), from_tty)
-        if self.about_one:
-            write("note: this is one address, so the answer is about one page; for more: pmdb {} {}, +LENGTH\n".format(self.name, self.about_one))
 
     def line(self, argument):
         """The line for pmdb."""
@@ -743,7 +737,7 @@ class Looking(gdb.Command):
         if is_word and first in self.before_range and not self.is_alone(argument[len(first):], True):
             expression = re.sub(r"^in\s+", "", expression[len(first):].strip())
             refuse_shell(expression)
-            return "{} {} {}".format(first, ranged(expression), filled(clauses))
+            return "{} {} {}".format(first, ranged(expression, True), filled(clauses))
         # `of` is a variable of the program unless the name or number of a process follows.
         is_text = self.has_family and re.match(r"\"|of\s+[\w$'\"]", argument)
         is_filled = self.kind == "VALUE" and "{" in expression
@@ -756,10 +750,7 @@ class Looking(gdb.Command):
         is_range = self.kind == "RANGE"
         if not is_range:
             return "{:#x} {}".format(self.single(expression), filled(clauses))
-        start, size, is_object = span_of(expression, self.name in RANGES_ONLY)
-        if not is_object and self.name not in ABOUT_ADDRESSES:
-            self.about_one = expression.strip()
-        return "{} {}".format(written(start, size), filled(clauses))
+        return "{} {}".format(ranged(expression, self.name not in ABOUT_ADDRESSES), filled(clauses))
 
     def is_alone(self, argument, is_optional):
         """Whether there is no expression, only clauses, if anything."""
@@ -789,7 +780,7 @@ class Looking(gdb.Command):
         if not self.has_in or at < 0:
             return filled(argument)
         expression, clauses = cut_clauses(argument[at + 2:], self.clauses)
-        return "{}in {} {}".format(filled(argument[:at]), ranged(expression), filled(clauses))
+        return "{}in {} {}".format(filled(argument[:at]), ranged(expression, True), filled(clauses))
 
     def complete(self, text, word):
         """The words of pmdb behind an expression, and names of gdb elsewhere."""
@@ -863,6 +854,7 @@ its bytes if the command takes a range.
   L@N            N objects like L, from the address of L on
   A, +LENGTH     LENGTH bytes from A on
   A..B           from A up to B
+  region(A)      the whole region of A
 
 Each part is evaluated once, and its memory is not read. EXPR ends before the
 first of the words where, by, limit, top, every, for, until, with, and those of

@@ -265,16 +265,20 @@ impl SlipNotes<'_> {
         if self.is_continued { Vec::new() } else { slips.iter().map(|slip| self.message(slip)).collect() }
     }
 
-    /// The whole command is shown if the slip is its first argument.
+    /// The whole command is shown if what was written is one argument of it.
     fn message(&self, slip: &Slip) -> String {
         let Slip { cause, written, meant } = slip;
         let line = self.command.to_string();
-        let corrected = COMMANDS.find(self.command).and_then(|command| {
-            let name = command.name();
-            let rest = line.strip_prefix(name)?.strip_prefix(' ')?.strip_prefix(written.as_str())?;
-            (rest.is_empty() || rest.starts_with([' ', ','])).then(|| format!("{name} {meant}{rest}"))
-        });
-        format!("{cause} `{}`", corrected.as_ref().unwrap_or(meant))
+        let is_argument = |at: usize| {
+            let behind = &line[at + written.len()..];
+            line[..at].ends_with(' ') && (behind.is_empty() || behind.starts_with([' ', ',']))
+        };
+        let places: Vec<usize> =
+            line.match_indices(written.as_str()).map(|(at, _)| at).filter(|&at| is_argument(at)).collect();
+        match places[..] {
+            [at] => format!("{cause} `{}{meant}{}`", &line[..at], &line[at + written.len()..]),
+            _ => format!("{cause} `{meant}`"),
+        }
     }
 }
 

@@ -95,9 +95,6 @@ means mapped by one PMD as a transparent huge page; `hugetlb` is the pool, and `
         let target = context.target()?;
         let space = AddressSpace::in_ranges(&target, spans.ranges())?;
         let filter = self.filter.as_ref().map(|filter| eval::page_filter(filter, &space, context.state)).transpose()?;
-        if filter.is_some() {
-            eval::note_one_page(&self.range, &spans, context.state);
-        }
         context.state.last_address = None;
         let walk = WalkRun { space: &space, filter: filter.as_ref(), spans: &spans, cut };
         match rows::groupings(&self.by)? {

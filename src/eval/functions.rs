@@ -17,9 +17,9 @@ impl Evaluator<'_> {
     ) -> Result<Value> {
         let at = argument.at;
         let is_noted = self.note_argument(function, argument);
-        let note_one_page = |spans: &Spans| {
-            if !is_noted {
-                slips::note_one_page(argument, spans, Some(function), self.scope);
+        let note_lone = |spans: &Spans| {
+            if !is_noted && slips::is_lone(&argument.node, spans) {
+                slips::note_lone(&argument.node, spans.start(), Some(function), "one page", self.scope);
             }
         };
         match function {
@@ -51,7 +51,7 @@ impl Evaluator<'_> {
             }
             Function::Rss | Function::Pss | Function::Uss | Function::Swapped | Function::Huge => {
                 let spans = self.spans(argument, function)?;
-                note_one_page(&spans);
+                note_lone(&spans);
                 self.amount(function, &spans, filter, at)
             }
             Function::Count
@@ -61,7 +61,8 @@ impl Evaluator<'_> {
             | Function::First
             | Function::Last => match self.extent(argument)? {
                 Extent::Addresses(spans) => {
-                    note_one_page(&spans);
+                    refuse_lone(function, argument, &spans)?;
+                    note_lone(&spans);
                     self.count_pages(function, &spans, filter, at)
                 }
                 Extent::Frames(frames) => self.counted_frames(function, frames, filter, at),
@@ -174,4 +175,14 @@ impl Evaluator<'_> {
         })?;
         Ok(Value::Range(Spans::one(region.range, Origin::Region(region.name))))
     }
+}
+
+/// Refuses a single address where the number of runs is asked for: it is one, or none.
+fn refuse_lone(function: Function, argument: &Spanned<Range>, spans: &Spans) -> Result<()> {
+    if !matches!(function, Function::Runs | Function::Longest) || !slips::is_lone(&argument.node, spans) {
+        return Ok(());
+    }
+    let (name, address) = (function.name(), &argument.node);
+    Err(Error::new(argument.at, format!("{name}() needs a range, and one address is one page"))
+        .hint(format!("`{name}(region({address}))` is of its whole region")))
 }

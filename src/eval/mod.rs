@@ -168,9 +168,9 @@ pub fn pages_of_range(spans: Option<&Spans>, scope: &dyn Scope) -> Option<u64> {
     spans.map(|spans| spans.ranges().iter().map(pages).sum()).filter(|&pages| pages > 1)
 }
 
-/// Notes that the range of a command about pages is a single address.
-pub fn note_one_page(range: &Spanned<lang::Range>, spans: &Spans, scope: &dyn Scope) {
-    slips::note_one_page(range, spans, None, scope);
+/// Notes that the range of `huge` is a single address.
+pub fn note_one_huge_page(written: &Spanned<lang::Range>, address: VirtualAddress, scope: &dyn Scope) {
+    slips::note_lone(&written.node, address, None, "the huge page around it", scope);
 }
 
 /// Returns the value of an expression as an integer. Addresses and frames convert to their number.
@@ -182,8 +182,8 @@ pub fn integer(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<In
     operators::Operand::of(&value).map(|operand| operand.number)
 }
 
-/// Returns a range of addresses or of page frames. An address alone is a range of one byte, and a symbol with a size
-/// has its bytes.
+/// Returns a range of addresses or of page frames. An address alone is a range of one byte, with a note how to write
+/// its region. A symbol with a size has its bytes.
 ///
 /// # Errors
 /// Fails if an expression has no value, or the range is empty, reversed, or passes the last address. The error has the
@@ -201,8 +201,15 @@ pub fn range(range: &Spanned<lang::Range>, scope: &dyn Scope) -> Result<Extent> 
         let error = Error::new(range.at, "a comparison is not a range");
         return Err(error.hint(format!("`> ./{}` writes a file, and `print {}` compares", right.node, range.node)));
     }
-    slips::note_range(range, scope);
-    Evaluator::new(scope).extent(range)
+    let is_noted = slips::note_range(range, None, scope);
+    let extent = Evaluator::new(scope).extent(range)?;
+    if let Extent::Addresses(spans) = &extent
+        && !is_noted
+        && slips::is_lone(&range.node, spans)
+    {
+        slips::note_lone(&range.node, spans.start(), None, "one page", scope);
+    }
+    Ok(extent)
 }
 
 /// Returns an address, a page frame (`pfn:N`) or a physical address (`phys:N`).
@@ -219,7 +226,7 @@ pub fn location(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<L
 /// # Errors
 /// Fails if an expression has no value, or is a page frame, which needs no translation. The error has its place.
 pub fn subject(range: &Spanned<lang::Range>, scope: &dyn Scope) -> Result<AddressOrRange> {
-    slips::note_range(range, scope);
+    slips::note_range(range, None, scope);
     Evaluator::new(scope).subject(range)
 }
 

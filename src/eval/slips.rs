@@ -18,16 +18,13 @@ const SMALLEST_LENGTH: i128 = 4096;
 /// A number that is a multiple of this is taken for a length, however the sum is written.
 const ROUND_LENGTH: i128 = 64 << 10;
 
-/// The text that is missing after a place without a length.
-const ANY_LENGTH: &str = ", +LENGTH";
-
-/// Notes pointer variables and sums in the range of a command. Returns whether there was a note.
-pub(super) fn note_range(range: &Spanned<Range>, scope: &dyn Scope) -> bool {
+/// Notes pointer variables and sums in the range of a command, or of a function. Returns whether there was a note.
+pub(super) fn note_range(range: &Spanned<Range>, of: Option<Function>, scope: &dyn Scope) -> bool {
     let expression = match &range.node {
         Range::Expression(expression) => expression,
         Range::Length { start, length } => {
             let length = format!(", +{}", length.node);
-            return note(start, [&length, &length], scope);
+            return note(start, &|place| called(of, format!("{place}{length}")), &str::to_owned, scope);
         }
         _ => return false,
     };
@@ -36,17 +33,36 @@ pub(super) fn note_range(range: &Spanned<Range>, scope: &dyn Scope) -> bool {
         scope.note_slip(Slip { cause, written: expression.to_string(), meant: "A, +4M".to_owned() });
         return true;
     }
-    note(&Spanned::new(expression.clone(), range.at), ["", ANY_LENGTH], scope)
+    let place = Spanned::new(expression.clone(), range.at);
+    note(&place, &|place| called(of, place.to_owned()), &region_of, scope)
+}
+
+/// The argument as it is in a command, or in the call of a function.
+fn called(of: Option<Function>, argument: String) -> String {
+    match of {
+        Some(function) => format!("{}({argument})", function.name()),
+        None => argument,
+    }
+}
+
+/// A range for which no length has to be known.
+fn region_of(place: &str) -> String {
+    format!("region({place})")
 }
 
 /// Notes, for the name of a variable with a mapped address in it, that the answer is about the variable.
 pub(super) fn note_place(place: &Spanned<Expression>, scope: &dyn Scope) {
-    note(place, ["", ""], scope);
+    note(place, &str::to_owned, &str::to_owned, scope);
 }
 
-/// Notes a place that is a pointer variable, or a sum with one. `written` follows the place where `meant` would be
-/// right. Returns whether there was a note.
-fn note(place: &Spanned<Expression>, [written, meant]: [&str; 2], scope: &dyn Scope) -> bool {
+/// Notes a place that is a pointer variable, or a sum with one. `argument` makes an argument of a place, and `meant`
+/// what is right of the memory to which it points. Returns whether there was a note.
+fn note(
+    place: &Spanned<Expression>,
+    argument: &dyn Fn(&str) -> String,
+    meant: &dyn Fn(&str) -> String,
+    scope: &dyn Scope,
+) -> bool {
     // In C, `pointer + 4096` is an address in the memory to which it points.
     let (variable, sum) = match &place.node {
         Expression::Binary { operator, left, right }
@@ -61,25 +77,27 @@ fn note(place: &Spanned<Expression>, [written, meant]: [&str; 2], scope: &dyn Sc
     };
     scope.note_slip(Slip {
         cause: format!("`{name}` points to {pointer}: for the memory there, write"),
-        written: format!("{}{written}", place.node),
-        meant: format!("*{name}{sum}{meant}"),
+        written: argument(&place.node.to_string()),
+        meant: argument(&meant(&format!("*{name}{sum}"))),
     });
     true
 }
 
-/// Notes that the range of a command or of a function is a single address, where the pages of a range are expected.
-pub(super) fn note_one_page(range: &Spanned<Range>, spans: &Spans, of: Option<Function>, scope: &dyn Scope) {
-    let Range::Expression(expression) = &range.node else {
-        return;
-    };
-    if spans.size() == 1 && *spans.origin() == Origin::Written {
-        let cause = "one address is one page: for more, put a comma before a length, as in".to_owned();
-        let [written, meant] = ["", ", +4M"].map(|length| match of {
-            Some(function) => format!("{}({expression}{length})", function.name()),
-            None => format!("{expression}{length}"),
-        });
+/// Notes that the range of a command or of a function is a single address, and how to write its whole region. `unit` is
+/// what the answer is about.
+pub(super) fn note_lone(written: &Range, address: VirtualAddress, of: Option<Function>, unit: &str, scope: &dyn Scope) {
+    let page = scope.page_size().bytes();
+    let region = scope.target().and_then(|target| target.process.region_at(address).ok().flatten());
+    if region.is_some_and(|region| region.range.len() > page) {
+        let cause = format!("one address is {unit}: for its whole region, write");
+        let [written, meant] = [written.to_string(), region_of(&written.to_string())].map(|range| called(of, range));
         scope.note_slip(Slip { cause, written, meant });
     }
+}
+
+/// Returns whether a range is a single address, without a length of its own.
+pub(super) fn is_lone(written: &Range, spans: &Spans) -> bool {
+    matches!(written, Range::Expression(_)) && spans.size() == 1 && *spans.origin() == Origin::Written
 }
 
 /// Notes how to read the value of a variable whose address `print` shows.
@@ -136,8 +154,12 @@ impl Evaluator<'_> {
         use Function as F;
         match (function, &argument.node) {
             (F::Start | F::End | F::Size, _) => false,
-            _ if function.takes_filter() => note_range(argument, self.scope),
-            (_, Range::Expression(place)) => note(&Spanned::new(place.clone(), argument.at), ["", ""], self.scope),
+            _ if function.takes_filter() => note_range(argument, Some(function), self.scope),
+            (_, Range::Expression(place)) => {
+                let place = Spanned::new(place.clone(), argument.at);
+                let argument = |place: &str| called(Some(function), place.to_owned());
+                note(&place, &argument, &str::to_owned, self.scope)
+            }
             _ => false,
         }
     }

@@ -556,8 +556,7 @@ pub struct KernelVersion {
 pub(super) fn entry(source: &dyn Source, listed: &Listed) -> Option<ProcessEntry> {
     let stat = Stat::parse(&listed.stat).ok()?;
     let status = Status::parse(&listed.status).ok()?;
-    let mut memory = status.memory.iter();
-    let resident = memory.find(|(field, _)| field == "VmRSS");
+    let resident = status.memory.iter().find(|(field, _)| field == "VmRSS");
     let command_line = || {
         let one = source.open(listed.pid, &listed.held).ok()?;
         read_command_line(&*one, stat.arguments)

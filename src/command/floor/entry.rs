@@ -91,9 +91,6 @@ impl<C: Command> ParsedCommand for C {
 
 /// A command behind a pointer.
 pub trait RunCommand {
-    /// Its name in full.
-    fn name(&self) -> &'static str;
-
     /// As [`Command::run`].
     ///
     /// # Errors
@@ -105,10 +102,6 @@ pub trait RunCommand {
 }
 
 impl<C: Command> RunCommand for C {
-    fn name(&self) -> &'static str {
-        C::ABOUT.name.name
-    }
-
     fn run(&self, context: &mut Context) -> Outcome {
         Command::run(self, context)
     }

@@ -129,6 +129,7 @@ make some by compaction.
                 AddressOrRange::Address(address) => {
                     let none = || Error::refused(format!("{address} is in no region"), "`regions` lists them");
                     space.viewed_region(address).ok_or_else(none)?;
+                    eval::note_one_huge_page(of, address, context.state);
                     AddressRange::of_length(address, 1).into_iter().collect()
                 }
                 AddressOrRange::Sized(spans) | AddressOrRange::Range(spans) if *spans.origin() != Origin::All => {

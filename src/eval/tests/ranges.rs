@@ -81,6 +81,23 @@ fn ranges_that_are_none() {
 }
 
 #[test]
+fn runs_of_one_address_are_refused() {
+    let world = world();
+    for text in ["runs(0x401000)", "longest(main + 8)", "runs(&buffer where present)"] {
+        let (_, error) = world.error(text);
+        assert!(error.message.ends_with("() needs a range, and one address is one page"), "{text}: {error}");
+        let argument = &text[text.find('(').unwrap()..].replace(" where present", "");
+        let hint = error.hint.unwrap();
+        assert!(hint.contains(&format!("(region{argument})")), "{text}: {hint}");
+    }
+    // A symbol and a region have a size.
+    for text in ["runs(buffer)", "longest(region(buffer))"] {
+        let refused = eval::value(&range(text), &world).err().filter(|error| error.message.contains("needs a range"));
+        assert!(refused.is_none(), "{text}");
+    }
+}
+
+#[test]
 fn start_end_and_size() {
     let world = world();
     for (text, value) in [

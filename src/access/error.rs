@@ -37,7 +37,7 @@ pub enum Error {
     #[error(transparent)]
     Malformed(#[from] crate::kernel::text::BadLine),
     /// Several processes have the name. Exit status 1: the target exists, but the name does not determine it.
-    #[error("{} processes have the name or the executable `{name}`: choose a PID", candidates.len())]
+    #[error("{} processes are called `{name}`{}: choose a PID", candidates.len(), parent(candidates))]
     Ambiguous {
         /// The name of the processes.
         name: String,
@@ -55,6 +55,14 @@ pub enum Error {
         /// The error of the system call.
         error: rustix::io::Errno,
     },
+}
+
+/// Names the process that is the parent of all others.
+fn parent(candidates: &[ProcessEntry]) -> String {
+    let is_parent =
+        |parent: &&ProcessEntry| candidates.iter().all(|one| one.pid == parent.pid || one.parent == parent.pid);
+    let parent = candidates.iter().find(is_parent).filter(|_| candidates.len() > 1);
+    parent.map_or_else(String::new, |parent| format!(", and {} is the parent of the others", parent.pid))
 }
 
 /// Returns the text of an error of the system, without its number.
@@ -144,6 +152,8 @@ pub struct ProcessEntry {
     pub user: u32,
     /// The short name (`comm`).
     pub name: Name,
+    /// Process id of the parent.
+    pub parent: u32,
     /// The state, a letter: `S`, `R`, `Z` …
     pub state: char,
     /// The resident bytes (`VmRSS`); `None` for kernel threads and zombies.

@@ -45,8 +45,8 @@ impl Arguments {
                 "`{first}` is a built-in command file: use -x before the process, as in `pmdb -batch -x :NAME PID ARGUMENTS`"
             ));
         }
-        if let Some(line) = self.with_process_first() {
-            return refused(format!("the process comes first: `pmdb {line}`"));
+        if let Some(message) = self.behind_command() {
+            return refused(message);
         }
         if !first.starts_with(|c: char| c.is_alphabetic() || c == '?') {
             if let Some(command) = self.target.iter().find(|word| full_name(std::slice::from_ref(word)).is_some()) {
@@ -87,14 +87,38 @@ impl Arguments {
 }
 
 impl Arguments {
-    /// `heap billing`, where only the second word is a process: the words with the process first.
-    fn with_process_first(&self) -> Option<String> {
+    /// The error for `heap billing`: the second word is a process, the name of several, or of none.
+    fn behind_command(&self) -> Option<String> {
         let (command, process) = (self.target.as_ref()?, self.arguments.first()?);
-        let is_running = |word: &str| !matches!(process::resolve(word), Err(process::Error::Gone { .. }));
-        let is_swapped =
-            full_name(std::slice::from_ref(command)).is_some() && !is_running(command) && is_running(process);
-        let words = [process, command].into_iter().chain(self.arguments.iter().skip(1));
-        is_swapped.then(|| words.map(String::as_str).collect::<Vec<_>>().join(" "))
+        let find = |word: &str| process::resolve(word);
+        if full_name(std::slice::from_ref(command)).is_none()
+            || !matches!(find(command), Err(process::Error::Gone { .. }))
+        {
+            return None;
+        }
+        let line = |words: &[&str]| {
+            let clauses = self.arguments.iter().skip(1).map(String::as_str);
+            format!("`pmdb {}`", words.iter().copied().chain(clauses).collect::<Vec<_>>().join(" "))
+        };
+        match find(process) {
+            Err(process::Error::Gone { .. }) => {
+                let is_name =
+                    process.starts_with(char::is_alphabetic) && LANGUAGE.parse_line(&self.arguments.join(" ")).is_err();
+                is_name.then(|| {
+                    format!(
+                        "no process is called `{process}`, and the process comes first: {}",
+                        line(&["PID", command])
+                    )
+                })
+            }
+            Err(process::Error::Ambiguous { candidates, .. })
+                if LANGUAGE.is_alone(command, ["of", process].into_iter()) =>
+            {
+                let of_all = line(&[command, "of", process]);
+                Some(format!("{} processes are called `{process}`: {of_all}", candidates.len()))
+            }
+            _ => Some(format!("the process comes first: {}", line(&[process, command]))),
+        }
     }
 }
 

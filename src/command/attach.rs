@@ -77,7 +77,7 @@ Attaches to a process by its id, by the id of one of its threads, or by its name
 or the name of the executable. `self` is pmdb itself. Does not stop the process: gdb can be attached to it at the \
 same time.
 
-If several processes have the name, lists them and attaches to none. Follows the process, not its PID: a reused PID \
+The executable counts where no process has the name itself. If several have it, lists them and attaches to none. Follows the process, not its PID: a reused PID \
 is noticed. Reports when the process exits or executes another program.",
         examples: &[example("attach self", "attach to pmdb itself")],
     };
@@ -159,23 +159,23 @@ pub(super) fn resolve(asked: &str, context: &mut Context) -> Result<process::Res
             Err(process::Error::Ambiguous { name, candidates }.into())
         }
         // `pmdb regions` without a process takes `regions` for a name.
-        Err(process::Error::Gone { what, .. }) if command.is_some() || !second.is_empty() => {
+        Err(process::Error::Gone { .. }) if command.is_some() || !second.is_empty() => {
             let alone = match command.map(|command| command.name.process) {
-                Some(ProcessNeed::Optional) => format!(", or without a process by `pmdb -batch -ex {asked}`"),
-                Some(ProcessNeed::UnusedBefore(words)) if words.contains(&"\"") => {
-                    format!(", or without a process by `pmdb {asked} '\"NAME\"'`")
+                Some(ProcessNeed::Optional) => format!(", without a process `pmdb -batch -ex {asked}`"),
+                Some(ProcessNeed::UnusedBefore(words)) if words.contains(&"of") => {
+                    format!(", for all processes of a name `pmdb {asked} of NAME`")
                 }
-                Some(ProcessNeed::UnusedBefore(_)) => format!(", or without a process by `pmdb {asked} pfn:N`"),
+                Some(ProcessNeed::UnusedBefore(_)) => format!(", without a process `pmdb {asked} pfn:N`"),
                 Some(ProcessNeed::UnusedBehind(_)) => {
-                    format!(", or without a process by `pmdb {asked} FILE of NAME`")
+                    format!(", without a process `pmdb {asked} FILE of NAME`")
                 }
                 _ => String::new(),
             };
             if asked == "target" {
-                let what = format!("{what}; to open a capture: `pmdb -c FILE`");
+                let what = "`target` is a command: `pmdb -c FILE` opens a capture";
                 return Err(process::Error::no_such_process(what).into());
             }
-            let what = format!("{what}; the command {asked} is run by `pmdb PID {asked}{second}`{alone}");
+            let what = format!("`{asked}` is a command: `pmdb PID {asked}{second}`{alone}");
             Err(process::Error::no_such_process(what).into())
         }
         Err(process::Error::Gone { what, .. }) if std::path::Path::new(asked).is_file() => {

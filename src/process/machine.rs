@@ -564,6 +564,7 @@ pub(super) fn entry(source: &dyn Source, listed: &Listed) -> Option<ProcessEntry
     Some(ProcessEntry {
         pid: listed.pid,
         user: status.user,
+        parent: stat.parent,
         state: stat.state,
         resident: resident.map(|(_, bytes)| *bytes),
         command_line: if stat.is_kernel_thread { Some(Name::default()) } else { command_line() },

@@ -188,7 +188,7 @@ pub enum ResolvedBy {
 }
 
 /// Finds the process that `what` selects: a process or thread id, `self`, or a name. A name is the one that `ps` shows
-/// (`comm`), or the file name of the executable.
+/// (`comm`), or, where no process has it, the file name of the executable.
 ///
 /// # Errors
 /// Fails with [`Gone`](Error::Gone) if there is none, and with [`Ambiguous`](Error::Ambiguous), which lists them, if
@@ -201,6 +201,9 @@ pub fn resolve(what: &str) -> Result<ResolvedProcess> {
         return by_number(what);
     }
     let candidates = living_processes(what)?;
+    // A child that has taken another name is still of the same executable.
+    let (own, others): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|one| has_name(&one.name, what.as_bytes()));
+    let candidates = if own.is_empty() { others } else { own };
     match &candidates[..] {
         [only] => Ok(ResolvedProcess { pid: only.pid, by: ResolvedBy::Name }),
         _ => Err(Error::Ambiguous { name: Name::from(what).to_string(), candidates }),
@@ -220,7 +223,7 @@ fn living_processes(name: &str) -> Result<Vec<ProcessEntry>> {
         .partition(|entry| !matches!(entry.state, 'Z' | 'X'));
     match (living.is_empty(), ended.first()) {
         (false, _) => Ok(living),
-        (true, None) => Err(Error::no_such_process(format!("no such process: `{}`", Name::from(name)))),
+        (true, None) => Err(Error::no_such_process(format!("no process is called `{}`", Name::from(name)))),
         (true, Some(ended)) => Err(Error::no_such_process(format!(
             "process {} ({}) has exited, and its parent has not waited for it yet (a zombie)",
             ended.pid, ended.name
@@ -290,6 +293,11 @@ pub(crate) fn captured_processes_called(name: &str, machine: &Machine) -> Result
 
 /// The length of `comm`, after which the kernel cuts a name.
 const COMM_BYTES: usize = 15;
+
+/// Returns whether `comm` is the name, as far as the kernel keeps it.
+fn has_name(comm: &Name, name: &[u8]) -> bool {
+    comm.as_bytes() == name.get(..COMM_BYTES).unwrap_or(name)
+}
 
 fn is_called(listed: &Listed, name: &[u8]) -> bool {
     let Ok(stat) = Stat::parse(&listed.stat) else {

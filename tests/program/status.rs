@@ -3,6 +3,7 @@
 use crate::executable;
 use crate::run::{Home, NOBODY, PMDB};
 use crate::skips::skip;
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -47,8 +48,7 @@ fn a_name_of_several_processes_is_1_and_those_that_have_exited_do_not_count() {
     let mut one = Command::new(&program).arg("600").spawn().unwrap();
     let mut two = Command::new(&program).arg("600").spawn().unwrap();
     let (first, second) = (one.id().to_string(), two.id().to_string());
-    home.run(&["-p", &name, "-batch"])
-        .failed(1, &format!("2 processes have the name or the executable `{name}`: choose a PID\n"));
+    home.run(&["-p", &name, "-batch"]).failed(1, &format!("2 processes are called `{name}`: choose a PID\n"));
     let line = format!("compare \"{name}\"");
     home.run(&["demo", "-q", "-batch", "-ex", &line]).failed(1, "`compare PID` compares with one of them\n");
     two.kill().unwrap();
@@ -62,30 +62,29 @@ fn a_name_of_several_processes_is_1_and_those_that_have_exited_do_not_count() {
     one.wait().unwrap();
     home.run(&["-p", &name, "-batch"]).failed(3, &format!("process {second} (")).failed(3, "has exited");
     two.wait().unwrap();
-    home.run(&["-p", &name, "-batch"]).failed(3, "no such process: `");
+    home.run(&["-p", &name, "-batch"]).failed(3, "no process is called `");
     for command in ["compare", "account"] {
         let line = format!("{command} \"{name}\"");
-        home.run(&["demo", "-q", "-batch", "-ex", &line]).failed(3, "no such process: `");
+        home.run(&["demo", "-q", "-batch", "-ex", &line]).failed(3, "no process is called `");
     }
     // A name that is only part of others is none of theirs, and they are named. No file has it.
     std::fs::remove_file(&program).unwrap();
     let longer = format!("{name}-worker");
     executable::copy("/bin/sleep", home.path(&longer));
     let mut worker = Command::new(home.path(&longer)).arg("600").spawn().unwrap();
-    let similar = format!("no such process: `{name}`; similar names: ");
+    let similar = format!("no process is called `{name}`; similar names: ");
     home.run(&["-p", &name, "-batch"]).failed(3, &similar).failed(3, &longer);
     let line = format!("account \"{name}\"");
     home.run(&["-batch", "-ex", &line]).failed(3, &similar).failed(3, &longer);
     worker.kill().unwrap();
     worker.wait().unwrap();
-    home.run(&["-p", "regions", "-batch"]).failed(3, "the command regions is run by `pmdb PID regions`\n");
-    home.run(&["-p", "print", "-batch"])
-        .failed(3, "by `pmdb PID print`, or without a process by `pmdb -batch -ex print`");
-    home.run(&["-p", "info", "-batch"]).failed(3, "by `pmdb PID info \u{2026}`\n");
-    home.run(&["-p", "account", "-batch"]).failed(3, "or without a process by `pmdb account '\"NAME\"'`");
-    home.run(&["-p", "walk", "-batch"]).failed(3, "or without a process by `pmdb walk pfn:N`");
+    home.run(&["-p", "regions", "-batch"]).failed(3, "`regions` is a command: `pmdb PID regions`\n");
+    home.run(&["-p", "print", "-batch"]).failed(3, "`pmdb PID print`, without a process `pmdb -batch -ex print`");
+    home.run(&["-p", "info", "-batch"]).failed(3, "`pmdb PID info \u{2026}`\n");
+    home.run(&["-p", "account", "-batch"]).failed(3, "for all processes of a name `pmdb account of NAME`");
+    home.run(&["-p", "walk", "-batch"]).failed(3, "without a process `pmdb walk pfn:N`");
     // A whole command in one word of the shell runs too.
-    home.run(&["-batch", "account \"x\""]).failed(3, "no such process: `x`");
+    home.run(&["-batch", "account \"x\""]).failed(3, "no process is called `x`");
     assert!(home.run(&["-batch", "help dma"]).out.contains("dma"));
     // A frame needs no process.
     for command in ["flags", "summary", "who", "walk"] {
@@ -97,10 +96,46 @@ fn a_name_of_several_processes_is_1_and_those_that_have_exited_do_not_count() {
     assert!(!run.failed(1, "`show areas` those of `pmdb demo`").out.contains("0 reads"), "{run:?}");
     home.run(&["-batch", "vmmap"]).failed(3, "as a command it is regions: pmdb PID regions");
     home.run(&["-batch", "tour"])
-        .failed(3, "no such process: `tour`; the tour needs the demonstration: `pmdb demo tour`\n");
-    home.run(&["-p", "demo", "-batch"]).failed(3, "no such process: `demo`; in a shell, `pmdb demo` starts");
+        .failed(3, "no process is called `tour`; the tour needs the demonstration: `pmdb demo tour`\n");
+    home.run(&["-p", "demo", "-batch"]).failed(3, "no process is called `demo`; in a shell, `pmdb demo` starts");
     home.run(&["-batch", "man"]).failed(3, "as a command it is help: pmdb help");
     home.run(&["-batch", "track"]).failed(3, "is a command of the gdb plugin");
+}
+
+#[test]
+fn a_name_is_that_of_the_process_before_that_of_its_executable() {
+    let home = Home::new();
+    let name = format!("sh-{}", std::process::id());
+    let program = home.path(&name);
+    executable::copy("/bin/sh", &program);
+    let start = |line: &str| {
+        let mut shell = Command::new(&program)
+            .args(["-c", &format!("{line}; echo; read end")])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut ready = [0];
+        shell.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
+        shell
+    };
+    let mut own = start(":");
+    let mut renamed = start("echo another > /proc/$$/comm");
+    let run = home.run(&["-p", &name, "-batch", "--json", "-ex", "info process"]);
+    assert!(run.is_fine().out.contains(&format!("\"pid\":{}", own.id())), "{run:?}");
+    // All processes of a name include those of its executable.
+    let both = home.run(&["-batch", &format!("account of {name}")]);
+    assert!(both.is_fine().out.contains("2 processes"), "{both:?}");
+    home.run(&["-batch", "account", &name]).failed(2, "the process comes first: `pmdb sh-");
+    home.run(&["-batch", "account", "no-such-process", "by", "mapping"]).failed(
+        2,
+        "no process is called `no-such-process`, and the process comes first: `pmdb PID account by mapping`",
+    );
+    own.kill().unwrap();
+    own.wait().unwrap();
+    home.run(&["-p", &name, "-batch", "-ex", "info process"]).is_fine();
+    renamed.kill().unwrap();
+    renamed.wait().unwrap();
 }
 
 #[test]

@@ -137,7 +137,7 @@ impl FamilyOf {
             }
             FamilyOf::Named(name) => {
                 let (Expression::Text(name) | Expression::EscapedText { text: name, .. }) = &name.node else {
-                    return Err(Error::refused("expected the name of a process as a text", "`account \"postgres\"`"));
+                    return Err(Error::refused("expected the name of a process as a text", "`account of postgres`"));
                 };
                 Ok((called(name, context)?, None))
             }

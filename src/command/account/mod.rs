@@ -178,8 +178,8 @@ These choose the memory:
 
   RANGE         only this range
   children      the process and its descendants, each frame once
+  of NAME       all processes that `ps` shows by this name, or whose executable has it
   of A, B, …    these processes: each a PID, a variable or a name
-  \"NAME\"        all processes that `ps` shows by this name, or whose executable has it
   cgroup        the processes of its memory cgroup and of those below it
   cgroup PATH   those of another cgroup
   frames        all physical frames by their flags, beside the counters of /proc/meminfo

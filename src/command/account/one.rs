@@ -128,7 +128,7 @@ fn range_meant(range: &Spanned<Range>) -> String {
     match range.node {
         // The number of a process is no address in one in practice.
         Range::Expression(Expression::Integer(pid)) if (1..=LARGEST_PID.into()).contains(&pid) => {
-            format!("for process {pid} `attach {pid}`, then `account`; for all of one name `account \"NAME\"`")
+            format!("for process {pid} `attach {pid}`, then `account`; for all of one name `account of NAME`")
         }
         _ => "`account heap`, `account A..B`".to_owned(),
     }

@@ -100,8 +100,8 @@ state in the file as a snapshot.
   --overwrite    replace a file that exists
   RANGE          only the pages of this range, rounded to huge pages, and no memory outside it
   children       also the descendants of the process, in one file
+  of NAME        all processes of this name
   of A, B, …     these processes: each a PID, a variable or a name
-  \"NAME\"         all processes of this name
   cgroup [PATH]  the processes of its memory cgroup, or of another, and of those below it
   with memory    also the resident memory of the process: passwords and keys are in it
   with dontdump  also memory that the program excludes from core files (MADV_DONTDUMP)

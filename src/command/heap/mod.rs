@@ -1,4 +1,4 @@
-//! `heap [ARENA | children | of A, B | "NAME" | cgroup [PATH]] [by arena|size|region] [top|limit N]
+//! `heap [ARENA | children | of A, B | cgroup [PATH]] [by arena|size|region] [top|limit N]
 //! [every DURATION [for DURATION]]`: what of glibc's heaps is in use, and what is free and kept.
 
 mod family;
@@ -27,7 +27,7 @@ use over_time::{HeapGrowth, HeapSample};
 use records::{HeapFamily, HeapSummary, ProcessRow};
 use std::fmt::{self, Formatter};
 
-/// `heap [ARENA | children | of A, B | "NAME" | cgroup [PATH]] [by arena|size|region] [every DURATION [for DURATION]]`
+/// `heap [ARENA | children | of A, B | cgroup [PATH]] [by arena|size|region] [every DURATION [for DURATION]]`
 #[derive(Debug)]
 pub struct Heap {
     /// The number of an arena, or an address in it; all arenas if absent.
@@ -64,8 +64,8 @@ Stops nothing, and runs nothing in the process.
 
   ARENA             one arena: its number in the table, or an address in it
   children          the process and its descendants: a row for each
+  of NAME           all processes of a name
   of A, B, …        these processes: each a PID, a variable or a name
-  \"NAME\"            all processes of a name
   cgroup [PATH]     the processes of its memory cgroup, or of another
   by arena          a row for each arena (the default)
   by size           a row for each class of chunk sizes, and the pages that few chunks in use keep

@@ -38,7 +38,7 @@ const fn question(line: &'static str, asks: &'static str, words: &'static [&'sta
 pub static QUESTIONS: &[Question] = &[
     question("account", "where is the memory, and what would free it?",
         &["rss", "pss", "uss", "oom", "usage", "footprint", "reclaim", "leak"]),
-    question("account of \"NAME\"", "what do all processes of a name use together?",
+    question("account of NAME", "what do all processes of a name use together?",
         &["rss", "pss", "shared", "workers", "family", "total"]),
     question("heap", "is the heap live, or freed and kept?",
         &["malloc", "free", "arena", "allocator", "fragmentation", "trim", "glibc", "leak", "rss"]),

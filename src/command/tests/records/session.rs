@@ -20,7 +20,7 @@ pub fn help_overview() -> Help {
     Help::Overview(HelpOverview {
         questions: vec![
             HelpQuestion { line: "account", asks: "where is the memory?" },
-            HelpQuestion { line: "account of \"NAME\"", asks: "what do all processes of a name use together?" },
+            HelpQuestion { line: "account of NAME", asks: "what do all processes of a name use together?" },
         ],
         core: vec!["map", "info process"],
         groups: vec![

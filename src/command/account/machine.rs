@@ -37,6 +37,8 @@ record! {
     pub struct AccountMachine as "account-machine" with why {
         /// Bytes of all frames.
         bytes: u64,
+        /// Bytes that the hypervisor has back (a balloon) or that are offline: MemTotal is without them.
+        offline: u64,
         /// MemTotal: without what the kernel reserved when it started.
         total: Fact<u64>,
         /// Frame numbers that are no system memory: holes, and memory of devices.
@@ -96,7 +98,7 @@ fn sum(lines: &mut Lines, machine: &AccountMachine) {
     line.indent(2).plain(format!("all frames: {}", size(machine.bytes)));
     if let Ok(total) = machine.total {
         line.plain(format!("; MemTotal is {}", size(total)));
-        let missing = machine.bytes.saturating_sub(total);
+        let missing = machine.bytes.saturating_sub(total).saturating_sub(machine.offline);
         if missing > 0 && !machine.cut_short {
             line.plain(format!(": the kernel reserved {} when it started", size(missing)));
         }
@@ -135,6 +137,7 @@ pub(super) fn run(context: &mut Context) -> Outcome {
     let FrameAccountSums { classes, holes, .. } = account.finish();
     let in_bytes = |frames: u64| frames << machine.page_size().shift();
     let all = in_bytes(classes.values().sum());
+    let offline = in_bytes(classes.get(&FrameClass::Offline).copied().unwrap_or_default());
     let mut rows: Vec<AccountFrames> =
         classes.into_iter().map(|(class, frames)| row(class, in_bytes(frames), all, &counters)).collect();
     rows.sort_by_cached_key(|row| std::cmp::Reverse(row.bytes));
@@ -147,6 +150,7 @@ pub(super) fn run(context: &mut Context) -> Outcome {
     let last = AccountMachine {
         bytes: all,
         holes,
+        offline,
         without_mark: counters.as_ref().map(without_mark).unwrap_or_default(),
         total: counters.map(|counters| counters.total),
         swap: machine.swap_use().map(swapped).map_err(Reason::from),
@@ -181,6 +185,7 @@ pub(in crate::command) mod samples {
             bytes: 24 << 30,
             total: Ok(23 << 30),
             holes: 32_768,
+            offline: 0,
             swap: Ok(SwappedMemory { used: 1 << 30, compressed: 900 << 20, memory: 300 << 20 }),
             without_mark: vec![
                 MemoryCounter { name: "KernelStack", bytes: 12 << 20 },

@@ -2,14 +2,14 @@
 
 use super::one::heaps;
 use super::records::HeapSummary;
-use super::rows::SizeRow;
+use super::rows::{SizeRow, known};
 use crate::command::floor::{Context, Error, Outcome};
 use crate::command::rows::{RowLimit, keep_shown, note_hidden_rows};
 use crate::command::schedule::{SamplesEnd, Schedule};
 use crate::command::snapshot::seconds;
 use crate::inspect::heap::HeapArena;
 use crate::render::Record;
-use crate::render::columns::{Cell, Column, Table, amount, change, unknown};
+use crate::render::columns::{Cell, Column, Table, amount, change};
 use crate::render::text::Text;
 use crate::render::text::changes::{TIME, time};
 use crate::render::theme::Role;
@@ -30,11 +30,11 @@ record! {
         /// Resident bytes of the arenas.
         resident: Fact<u64>,
         /// Bytes of chunks in use.
-        in_use: u64,
+        in_use: Fact<u64>,
         /// Bytes of free chunks, without the free chunk at the end of each arena.
-        free: u64,
+        free: Fact<u64>,
         /// Bytes of free chunks that no trim gives back.
-        between: u64,
+        between: Fact<u64>,
         /// Resident bytes that `malloc_trim(0)` would give back.
         trim: Fact<u64>,
         /// Bytes of large chunks that are mappings of their own.
@@ -199,11 +199,11 @@ impl Record for HeapSample {
 /// `heap every DURATION`
 static SAMPLES: Table<HeapSample> = Table::of(&[
     TIME.cell(|style, sample| time(style, sample.time)),
-    bytes("resident").cell(|_, sample| sample.resident.as_ref().map_or_else(|_| unknown(), |bytes| amount(*bytes))),
-    bytes("in use").cell(|_, sample| amount(sample.in_use)),
-    bytes("free").cell(|_, sample| amount(sample.free)),
-    bytes("between").rank(2).cell(|_, sample| amount(sample.between)),
-    bytes("trim").cell(|_, sample| sample.trim.as_ref().map_or_else(|_| unknown(), |bytes| amount(*bytes))),
+    bytes("resident").cell(|_, sample| known(&sample.resident)),
+    bytes("in use").cell(|_, sample| known(&sample.in_use)),
+    bytes("free").cell(|_, sample| known(&sample.free)),
+    bytes("between").rank(2).cell(|_, sample| known(&sample.between)),
+    bytes("trim").cell(|_, sample| known(&sample.trim)),
     bytes("mapped").rank(1).cell(|_, sample| amount(sample.mapped)),
     Column::word("walked", 8, Role::Plain).cell(|_, sample| match sample.incomplete {
         0 => Cell::new("complete"),
@@ -242,9 +242,9 @@ pub(super) mod samples {
             time: 1_700_000_000.25,
             trim: resident.clone().map(|bytes| bytes / 2),
             resident,
-            in_use: 60 << 20,
-            free: 240 << 20,
-            between: 50 << 20,
+            in_use: Ok(60 << 20),
+            free: Ok(240 << 20),
+            between: Ok(50 << 20),
             mapped: 42 << 20,
             incomplete,
         };

@@ -4,7 +4,7 @@ use crate::inspect::heap::{HeapArena, HeapSums, MappedChunks, Trimmable};
 use crate::kernel::Name;
 use crate::kernel::words::Worded;
 use crate::render::Record;
-use crate::render::columns::{Cell, Column, PID, Table, amount};
+use crate::render::columns::{Cell, Column, PID, Table};
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
 use crate::render::theme::Role;
@@ -34,17 +34,17 @@ record! {
         /// Bytes that they have from the kernel.
         system: u64,
         /// Bytes of chunks in use.
-        in_use: u64,
+        in_use: Fact<u64>,
         /// Bytes of free chunks, without the free chunk at the end of each arena.
-        free: u64,
+        free: Fact<u64>,
         /// Bytes of free chunks that no trim gives back.
-        between: u64,
+        between: Fact<u64>,
         /// Of these, bytes on pages with one or two chunks in use.
         kept: u64,
         /// The smallest size of the class that has these chunks most often.
         [optional] kept_size: Option<u64>,
         /// Bytes of the free chunks at the ends of the arenas.
-        top: u64,
+        top: Fact<u64>,
         /// Heaps of threads that have no chunk in use.
         empty_heaps: u64,
         /// Bytes between chunks that the program itself got with `sbrk`.
@@ -94,12 +94,12 @@ record! {
         not_read: u64,
         /// Resident bytes of their arenas. What processes share since a fork counts in each.
         resident: u64,
-        /// Bytes of chunks in use.
-        in_use: u64,
-        /// Bytes of free chunks that no trim gives back.
-        between: u64,
-        /// Resident bytes that `malloc_trim(0)` in each would give back.
-        trim: u64,
+        /// Bytes of chunks in use; `null` if no arena was walked to its end.
+        in_use: Option<u64>,
+        /// Bytes of free chunks that no trim gives back; `null` as before.
+        between: Option<u64>,
+        /// Resident bytes that `malloc_trim(0)` in each would give back; `null` as before.
+        trim: Option<u64>,
     }
 
     /// A row of `heap` of several processes.
@@ -115,9 +115,9 @@ record! {
         /// Resident bytes of the arenas.
         resident: Fact<u64>,
         /// Bytes of chunks in use.
-        in_use: u64,
+        in_use: Fact<u64>,
         /// Bytes of free chunks that no trim gives back.
-        between: u64,
+        between: Fact<u64>,
         /// Resident bytes that `malloc_trim(0)` would give back.
         trim: Fact<u64>,
         /// Bytes of large chunks that are mappings of their own.
@@ -134,8 +134,14 @@ impl HeapSummary {
         let resident: Fact<u64> =
             arenas.iter().map(|arena| arena.resident).sum::<Option<u64>>().ok_or_else(|| resident_unknown(arenas));
         let sums = || arenas.iter().filter_map(|arena| arena.sums.as_ref());
-        let sum = |of: fn(&HeapSums) -> u64| sums().map(of).sum();
+        let sum = |of: fn(&HeapSums) -> u64| sums().map(of).fold(0, u64::saturating_add);
+        // Nothing is known of the chunks of arenas of which none was walked.
+        let is_unknown = !arenas.is_empty() && sums().next().is_none();
+        let chunks = |of: fn(&HeapSums) -> u64| if is_unknown { Err(resident_unknown(arenas)) } else { Ok(sum(of)) };
         let trim = |of: fn(&Trimmable) -> u64| -> Fact<u64> {
+            if is_unknown {
+                return Err(resident_unknown(arenas));
+            }
             let all = sums().map(|sums| sums.trimmable.as_ref().map(of)).sum::<Option<u64>>();
             all.ok_or_else(no_page_map)
         };
@@ -154,11 +160,11 @@ impl HeapSummary {
             empty_heaps: empty.count() as u64,
             arenas: arenas.iter().filter(|arena| arena.system_bytes > 0).count() as u64,
             incomplete: arenas.iter().filter(|arena| arena.sums.is_none()).count() as u64,
-            system: arenas.iter().map(|arena| arena.system_bytes).sum(),
-            in_use: sum(|sums| sums.in_use.bytes),
-            free: sum(|sums| sums.free.bytes),
-            between: sum(|sums| sums.between),
-            top: sum(|sums| sums.top),
+            system: arenas.iter().map(|arena| arena.system_bytes).fold(0, u64::saturating_add),
+            in_use: chunks(|sums| sums.in_use.bytes),
+            free: chunks(|sums| sums.free.bytes),
+            between: chunks(|sums| sums.between),
+            top: chunks(|sums| sums.top),
             foreign: sum(|sums| sums.foreign),
             trim: trim(|trim| trim.now),
             trim_huge: trim(|trim| trim.huge),
@@ -180,11 +186,14 @@ impl HeapFamily {
         self.processes += 1;
         self.with_heap += u64::from(one.arenas > 0);
         self.incomplete += u64::from(one.incomplete > 0);
-        let walked = arenas.iter().filter(|arena| arena.sums.is_some());
-        self.resident += walked.filter_map(|arena| arena.resident).sum::<u64>();
-        self.in_use += one.in_use;
-        self.between += one.between;
-        self.trim += one.trim.as_ref().copied().unwrap_or_default();
+        self.resident += arenas.iter().filter_map(|arena| arena.resident).sum::<u64>();
+        for (all, one) in
+            [(&mut self.in_use, &one.in_use), (&mut self.between, &one.between), (&mut self.trim, &one.trim)]
+        {
+            if let Ok(bytes) = one {
+                *all = Some(all.unwrap_or_default().saturating_add(*bytes));
+            }
+        }
     }
 }
 
@@ -229,10 +238,10 @@ fn summary(lines: &mut Lines, summary: &HeapSummary) {
     }
     if summary.arenas > 0 && summary.incomplete >= summary.arenas {
         line.push(Role::Warn, "the bytes in use are unknown");
-    } else if summary.arenas > 0 {
+    } else if let (1.., Ok(in_use)) = (summary.arenas, &summary.in_use) {
         let at_least = if summary.incomplete > 0 { "at least " } else { "" };
-        line.push(Role::Good, format!("{at_least}{} in use", size(summary.in_use)));
-        if summary.resident.as_ref().is_ok_and(|resident| summary.in_use > *resident) {
+        line.push(Role::Good, format!("{at_least}{} in use", size(*in_use)));
+        if summary.resident.as_ref().is_ok_and(|resident| in_use > resident) {
             line.plain(NOT_RESIDENT);
         }
         match summary.trim {
@@ -242,8 +251,8 @@ fn summary(lines: &mut Lines, summary: &HeapSummary) {
             Ok(trim) => _ = line.plain(format!(", {at_least}{} that malloc_trim(0) would free", size(trim))),
             Err(_) => {}
         }
-        if summary.between > 0 {
-            line.plain(format!(", {} free between chunks in use", size(summary.between)));
+        if let Ok(between @ 1..) = summary.between {
+            line.plain(format!(", {} free between chunks in use", size(between)));
         }
     }
     keepers(lines, summary);
@@ -294,7 +303,7 @@ fn beside(lines: &mut Lines, summary: &HeapSummary) {
 fn keepers(lines: &mut Lines, summary: &HeapSummary) {
     let whole = summary.resident.as_ref().copied().unwrap_or(summary.system);
     if let Some(smallest) = summary.kept_size
-        && 2 * summary.kept >= summary.between
+        && summary.between.as_ref().is_ok_and(|between| 2 * summary.kept >= *between)
         && 20 * summary.kept >= whole
     {
         let text = format!(
@@ -317,15 +326,22 @@ fn family(lines: &mut Lines, family: &HeapFamily) {
     let at_least = if family.incomplete + family.not_read > 0 { "at least " } else { "" };
     // Before an interruption perhaps none was read.
     if family.processes > 0 {
-        lines
-            .line()
-            .indent(2)
-            .plain(counted(family.with_heap, "process"))
-            .plain(format!(" with {at_least}{} resident in glibc heaps: ", size(family.resident)))
-            .push(Role::Good, format!("{at_least}{} in use", size(family.in_use)))
-            .plain(if family.in_use > family.resident { NOT_RESIDENT } else { "" })
-            .plain(format!(", {} that malloc_trim(0) in each would free", size(family.trim)))
-            .plain(format!(", {} free between chunks in use", size(family.between)));
+        let line = lines.line().indent(2);
+        line.plain(counted(family.with_heap, "process"))
+            .plain(format!(" with {at_least}{} resident in glibc heaps: ", size(family.resident)));
+        match family.in_use {
+            Some(in_use) => line
+                .push(Role::Good, format!("{at_least}{} in use", size(in_use)))
+                .plain(if in_use > family.resident { NOT_RESIDENT } else { "" }),
+            None => line.push(Role::Warn, "the bytes in use are unknown"),
+        };
+        for (bytes, what) in
+            [(family.trim, "that malloc_trim(0) in each would free"), (family.between, "free between chunks in use")]
+        {
+            if let Some(bytes) = bytes {
+                line.plain(format!(", {} {what}", size(bytes)));
+            }
+        }
     }
     for (processes, what) in [
         (family.processes - family.with_heap, "without a heap of glibc"),
@@ -353,8 +369,8 @@ static PROCESSES: Table<ProcessRow> = Table::of(&[
     PID.cell(|_, row| Cell::new(&row.pid)),
     Column::name("name", 15, Role::Name).cell(|_, row| Cell::new(&row.process)),
     Column::number("resident", 8, Role::Size).cell(|_, row| known(&row.resident)),
-    Column::number("in use", 8, Role::Size).cell(|_, row| amount(row.in_use)),
-    Column::number("between", 8, Role::Size).cell(|_, row| amount(row.between)),
+    Column::number("in use", 8, Role::Size).cell(|_, row| known(&row.in_use)),
+    Column::number("between", 8, Role::Size).cell(|_, row| known(&row.between)),
     Column::number("trim", 8, Role::Size).cell(|_, row| known(&row.trim)),
     Column::number("other", 8, Role::Size).rank(1).cell(|_, row| known(&row.other)),
     Column::word("walked", 8, Role::Plain).rank(2).cell(|_, row| {
@@ -404,6 +420,10 @@ pub(in crate::command) mod samples {
         for (one, arenas) in [(&summary, &arenas[..]), (&summary, &arenas), (&none, &[])] {
             family.add(one, arenas);
         }
+        let unwalked = HeapArena { outcome: ArenaOutcome::Scattered, sums: None, ..arena() };
+        let mut not_walked = HeapFamily::default();
+        let one = HeapSummary::of(std::slice::from_ref(&unwalked), &MappedChunks::default());
+        not_walked.add(&one, std::slice::from_ref(&unwalked));
         let part = arena().sums.unwrap_or_default().parts.remove(0);
         let kept = KeptRow::all([arena()].iter());
         let nothing_free = HeapArena {
@@ -418,6 +438,8 @@ pub(in crate::command) mod samples {
             Box::new(HeapSummary::of(&[arena()], &MappedChunks::default())),
             Box::new(HeapSummary::of(std::slice::from_ref(&of_core), &MappedChunks::default())),
             Box::new(family),
+            Box::new(not_walked),
+            Box::new(HeapSummary::of(&[unwalked], &MappedChunks::default())),
             Box::new(ProcessRow::of(summary)),
             Box::new(ProcessRow::of(none)),
             Box::new(ArenaRow::of(None, &arena())),

@@ -42,13 +42,15 @@ pub struct CgroupMemory {
 }
 
 /// The lines of `memory.stat` that are read: the name in cgroup v2, and in cgroup v1 the one that includes descendants.
-const STAT: [(&str, &str); 6] = [
+const STAT: [(&str, &str); 8] = [
     ("anon", "total_rss"),
     ("file", "total_cache"),
     ("shmem", "total_shmem"),
     ("file_mapped", "total_mapped_file"),
     ("kernel", ""),
     ("sock", ""),
+    ("zswap", ""),
+    ("zswapped", ""),
 ];
 
 impl CgroupMemory {
@@ -255,10 +257,20 @@ mod tests {
 
     #[test]
     fn lines_of_both_hierarchies() {
-        let new = stat(b"anon 4096\nfile 8192\nkernel 1024\nfile_mapped 4096\nshmem 0\nanon_thp 7\n");
+        let new = stat(
+            b"anon 4096\nfile 8192\nkernel 1024\nfile_mapped 4096\nshmem 0\nanon_thp 7\nzswap 512\nzswapped 4096\n",
+        );
         assert_eq!(
             new,
-            BTreeMap::from([("anon", 4096), ("file", 8192), ("kernel", 1024), ("file_mapped", 4096), ("shmem", 0)])
+            BTreeMap::from([
+                ("anon", 4096),
+                ("file", 8192),
+                ("kernel", 1024),
+                ("file_mapped", 4096),
+                ("shmem", 0),
+                ("zswap", 512),
+                ("zswapped", 4096)
+            ])
         );
         let old = stat(b"cache 1\nrss 2\ntotal_cache 8192\ntotal_rss 4096\ntotal_mapped_file 0\nrss_huge 4\n");
         assert_eq!(old, BTreeMap::from([("anon", 4096), ("file", 8192), ("file_mapped", 0)]));

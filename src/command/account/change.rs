@@ -35,10 +35,7 @@ impl AccountFor {
         let more = rows::keep_shown(&mut rows, cut, |row| row.bytes.abs_diff(row.before));
         rows.iter().try_for_each(|row| context.sink.emit(row))?;
         note_hidden_rows(more, "group", context.sink)?;
-        let rows = changes(OBJECT, &before.objects, &now.objects);
-        let changed = rows.iter().filter(|row| row.bytes != row.before);
-        changed.clone().take(MOST_OBJECTS).try_for_each(|row| context.sink.emit(row))?;
-        note_hidden_rows(changed.count().saturating_sub(MOST_OBJECTS), "object", context.sink)?;
+        show_objects(&before, &now, context)?;
         let (this, other) = (target.process.identity(), earlier.process.identity());
         context.sink.emit(&AccountComparison {
             pid: this.pid,
@@ -74,7 +71,8 @@ impl AccountFor {
         let found = sums.objects()?;
         let mut objects = BTreeMap::new();
         for object in &found.all {
-            *objects.entry(object.name.to_string()).or_default() += object.unmapped();
+            let bytes: &mut u64 = objects.entry(object.name.to_string()).or_default();
+            *bytes = bytes.saturating_add(object.unmapped());
         }
         let groups = match by {
             Some(by) => {
@@ -89,7 +87,7 @@ impl AccountFor {
         Ok(Sums {
             groups,
             total: sums.all.total(),
-            objects,
+            objects: found.unknown.clone().map_or(Ok(objects), Err),
             unmapped: found.unmapped(),
             rests: rests::sum(&sums.rests()),
         })
@@ -98,6 +96,21 @@ impl AccountFor {
 
 /// Objects that are shown; the sums have all.
 const MOST_OBJECTS: usize = 10;
+
+/// Shows the objects that changed, if the list of both is complete: an object that one lacks may have been there.
+fn show_objects(before: &Sums, now: &Sums, context: &mut Context) -> Result<(), Error> {
+    let (before, now) = match (&before.objects, &now.objects) {
+        (Ok(before), Ok(now)) => (before, now),
+        (Err(reason), _) | (_, Err(reason)) => {
+            return Ok(context.sink.note(format!("objects without a mapping are not compared: {reason}"))?);
+        }
+    };
+    let rows = changes(OBJECT, before, now);
+    let changed = rows.iter().filter(|row| row.bytes != row.before);
+    changed.clone().take(MOST_OBJECTS).try_for_each(|row| context.sink.emit(row))?;
+    note_hidden_rows(changed.count().saturating_sub(MOST_OBJECTS), "object", context.sink)?;
+    Ok(())
+}
 
 /// The rows of all keys, those that changed most first.
 fn changes(by: &str, before: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>) -> Vec<AccountChange> {
@@ -118,8 +131,8 @@ fn changes(by: &str, before: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>
 struct Sums {
     groups: BTreeMap<String, u64>,
     total: u64,
-    /// The bytes of objects by name that are in no page table of the process.
-    objects: BTreeMap<String, u64>,
+    /// The bytes of objects by name that are in no page table of the process. Unknown if there may be more objects.
+    objects: Fact<BTreeMap<String, u64>>,
     /// The same of all objects.
     unmapped: Fact<u64>,
     /// The bytes of large folios of which it maps only a part.

@@ -173,6 +173,9 @@ fn droppable_memory() {
         let all = records(pid, &format!("account {memory:#x}, +{:#x}", PAGES * page_bytes()));
         let row = of_type(&all, "account")[0];
         assert_eq!((&row["droppable"], &row["lazily_freed"]), (&(PAGES * page_bytes()).into(), &0.into()), "{row}");
+        let whole = records(pid, "account full");
+        let droppable = of_type(&whole, "account").into_iter().filter_map(|row| row["droppable"].as_u64());
+        assert_eq!(droppable.sum::<u64>(), PAGES * page_bytes(), "{whole:#?}");
     }
     _ = puppet.advises(memory, PAGES, libc::MADV_PAGEOUT);
     let is_gone = |page| plain_entry(pid, memory + page * page_bytes()).is_some_and(|entry| entry >> 62 == 0);

@@ -236,8 +236,8 @@ fn locked_frames_count_only_in_locked_regions() {
 #[test]
 fn flags_of_plain_memory_are_not_read_for_nothing() {
     let sums = |freed| smaps(&region(0, 1), &[("Rss", 24), ("LazyFree", freed), ("KSM", 0)]);
-    let read = |rollup: Option<Smaps>, locked: u64| {
-        let mut world = mapped_twice();
+    let read_on = |release, rollup: Option<Smaps>, locked: u64| {
+        let mut world = World { release, ..mapped_twice() };
         world.regions.lock().expect("its regions").push(region(0x1000, 16));
         for page in 0..16 {
             world.maps(0x1000 + page, 1, 0x9000 + 3 * page);
@@ -257,10 +257,12 @@ fn flags_of_plain_memory_are_not_read_for_nothing() {
         assert_eq!(pages(all.marked(FileOthers, AccountMark::Dirty).expect("the flags of files")), 4);
         world.flags_read.load(Ordering::Relaxed) - before
     };
+    let read = |rollup, locked| read_on("6.10.0", rollup, locked);
     let of_all = read(None, 0);
     assert!(read(Some(sums(0)), 0) + 16 <= of_all, "{of_all}");
     assert_eq!(read(Some(sums(4)), 0), of_all, "some are lazily freed");
     assert_eq!(read(Some(sums(0)), 4), of_all, "some may be locked");
+    assert_eq!(read_on("6.11.0", Some(sums(0)), 0), of_all, "some may be droppable");
 }
 
 /// Memory in scattered frames costs a read of flags for each: not where no folio of the machine is mapped in part.

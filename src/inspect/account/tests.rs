@@ -1,11 +1,13 @@
 //! Accounts of fake processes, and what sums of smaps settle.
 
-use super::{Account, Accounting, Check, checks};
+use super::{Account, Accounting, Check, Family, checks};
 use crate::inspect::{AddressSpace, Evidence};
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{Device, PageFlags, Region, WordFile};
+use crate::process::ProcessHandle;
 use crate::process::fake::{EXCLUSIVE, FILE, File, HUGE, KernelSetting, PAGE, PRESENT, World, region};
 use crate::report::{AccountClass::*, AccountMark, BesideRss, Reason};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 fn account(world: World) -> (Account, Accounting) {
@@ -288,4 +290,20 @@ fn rests_of_folios_are_not_looked_for_in_vain() {
     let with_one = read(Some(1));
     assert!(read(Some(0)) + 16 <= with_one, "{with_one}");
     assert_eq!(read(None), with_one, "a kernel that does not count them");
+}
+
+/// kcmp(2) also fails for a process that has ended or may not be examined: that says nothing of the others.
+#[test]
+fn a_process_that_cannot_be_compared_leaves_the_others_comparable() {
+    let handle = |pid| ProcessHandle::of_numbers(pid, 0);
+    let mut world = World::new([region(0x1000, 1)]);
+    let other = |space| Some(Arc::new(World { space, ..World::new([region(0x1000, 1)]) }));
+    world.processes = vec![(handle(20), other(7)), (handle(21), None), (handle(22), other(7)), (handle(23), other(8))];
+    let (_, target) = world.target();
+    let mut family = Family::new(&target.machine, [20, 21, 22, 23].map(handle).to_vec(), false);
+    while family.next().expect("a family").is_some() {}
+    assert!(family.compares());
+    let sums = family.sums().expect("sums");
+    let members: Vec<&[u32]> = sums.members.iter().map(|member| &*member.same_memory).collect();
+    assert_eq!(members, [&[22][..], &[]]);
 }

@@ -218,17 +218,10 @@ impl Family {
 
     /// Opens a process, unless its address space was already counted.
     fn begin(&mut self, process: &ProcessHandle) -> Result<()> {
-        let others: Vec<u32> = self.by_memory.iter().map(|(pid, _)| *pid).collect();
-        let place = match self.machine.find_memory(&others, process.pid) {
-            Some(Ok(same)) => {
-                return self.add_to(same, process);
-            }
-            Some(Err(place)) => place,
-            None => {
-                self.can_compare = false;
-                self.by_memory.len()
-            }
-        };
+        let place = self.place(process.pid);
+        if let Some(Ok(same)) = place {
+            return self.add_to(same, process);
+        }
         let OpenedProcess { process: opened, modules } = match self.machine.open(process) {
             Err(error @ process::Error::NotAvailable { .. }) if !self.machine.is_captured() => {
                 self.uncounted.kernel_threads += 1;
@@ -270,9 +263,28 @@ impl Family {
             let sweep = space.pages(&spans, need).with_budget(self.budget.clone());
             self.current = Some((space, sweep));
         }
-        self.by_memory.insert(place.min(self.by_memory.len()), (process.pid, self.members.len()));
+        match place {
+            Some(Err(place)) => {
+                self.by_memory.insert(place.min(self.by_memory.len()), (process.pid, self.members.len()))
+            }
+            _ => self.can_compare = false,
+        }
         self.members.push(member);
         Ok(())
+    }
+
+    /// Searches an address space among those of the members: its index, or the place to insert it; `None` if the kernel
+    /// does not compare it.
+    fn place(&mut self, pid: u32) -> Option<std::result::Result<usize, usize>> {
+        let machine = Arc::clone(&self.machine);
+        let search = |members: &[(u32, usize)]| {
+            machine.find_memory(&members.iter().map(|(member, _)| *member).collect::<Vec<_>>(), pid)
+        };
+        search(&self.by_memory).or_else(|| {
+            // A member that has ended since is compared with nothing.
+            self.by_memory.retain(|&(member, _)| machine.find_memory(&[member], member).is_some());
+            search(&self.by_memory)
+        })
     }
 
     /// Returns the evidence that is read of each page of a process.

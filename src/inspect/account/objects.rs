@@ -277,7 +277,7 @@ impl ObjectCounter {
     /// step.
     pub fn add_process(&mut self, space: &AddressSpace, budget: &mut Budget) -> std::result::Result<(), OutOfBudget> {
         let (process, modules) = (&space.target().process, &space.target().modules);
-        self.add_descriptors(process, budget)?;
+        self.add_descriptors(process, &space.target().machine, budget)?;
         let mut seen = BTreeSet::new();
         let regions = space.viewed_regions().iter().filter(|viewed| is_of_object(viewed)).map(|viewed| &viewed.region);
         for region in regions {
@@ -302,9 +302,21 @@ impl ObjectCounter {
     }
 
     /// Adds the objects that a process has a descriptor of. Each costs one step.
-    pub fn add_descriptors(&mut self, process: &Process, budget: &mut Budget) -> std::result::Result<(), OutOfBudget> {
+    pub fn add_descriptors(
+        &mut self,
+        process: &Process,
+        machine: &Machine,
+        budget: &mut Budget,
+    ) -> std::result::Result<(), OutOfBudget> {
         let pid = process.identity().pid;
         self.processes.insert(pid);
+        // A core file has no descriptors either, and says so below.
+        let namespaces = (process.ipc_namespace(), machine.segments());
+        if let (Ok(own), Ok((listed, _))) = namespaces
+            && own != listed
+        {
+            self.may_lack(Reason::NotApplicable("System V segments of another IPC namespace are not listed"));
+        }
         let descriptors = match process.memory_descriptors(budget) {
             Err(process::Error::OutOfBudget(over)) => return Err(over),
             Err(error) => {

@@ -2,31 +2,33 @@
 //! allocation would end pmdb, and the OOM killer may end another program.
 
 use crate::access;
-use crate::budget::until_interrupted;
+use crate::budget::{OutOfBudget, until_interrupted};
 use crate::kernel::mounts::{self, Controller, Mount};
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{Error, ErrorKind, Result};
+use std::io::{Error, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// The most memory in bytes that pmdb takes in all: enough for the debug information of a browser.
+/// The most memory in bytes that pmdb takes in all on a small machine: enough for the debug information of a browser.
 const BUDGET: u64 = 1 << 30;
+/// The share of a large machine's memory that pmdb may take: a sum over all frames needs a third of it.
+const OF_MACHINE: u64 = 128;
 /// The bytes that must be left for allocations that are not checked.
 const RESERVE: usize = 16 << 20;
 /// The size in bytes below which an allocation is not checked: it comes out of the reserve.
 const SMALL: usize = 1 << 20;
 
 /// Returns `size` bytes of zero, or an error of the kind `OutOfMemory` if memory is short.
-pub fn zeroed(size: u64) -> Result<Vec<u8>> {
+pub fn zeroed(size: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     grow(&mut bytes, size)?;
     Ok(bytes)
 }
 
 /// Appends `more` bytes of zero. Fails with an error of the kind `OutOfMemory` if memory is short.
-pub fn grow(bytes: &mut Vec<u8>, more: u64) -> Result<()> {
+pub fn grow(bytes: &mut Vec<u8>, more: u64) -> std::io::Result<()> {
     /// The lock of a check and the write after it. Memory counts as taken only once it is written, so that another
     /// thread must not check in between.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -44,7 +46,7 @@ pub fn grow(bytes: &mut Vec<u8>, more: u64) -> Result<()> {
 }
 
 /// Checks that `size` bytes, in one piece or several, can be allocated. Fails with an error of the kind `OutOfMemory`.
-pub fn check(size: u64) -> Result<()> {
+pub fn check(size: u64) -> std::io::Result<()> {
     let size = usize::try_from(size).map_err(|_| refused())?;
     if size < SMALL {
         return Ok(());
@@ -57,6 +59,27 @@ pub fn check(size: u64) -> Result<()> {
     Ok(Vec::<u8>::new().try_reserve_exact(wanted)?)
 }
 
+/// Memory that grows by small parts, whose number a file determines. It is checked whenever it has grown by a mebibyte.
+#[derive(Default)]
+pub struct Growth {
+    unchecked: u64,
+}
+
+impl Growth {
+    /// Takes `size` bytes, before they are allocated.
+    ///
+    /// # Errors
+    /// [`OutOfBudget::Bytes`] if memory is short.
+    pub fn take(&mut self, size: u64) -> Result<(), OutOfBudget> {
+        self.unchecked = self.unchecked.saturating_add(size);
+        if self.unchecked >= SMALL as u64 {
+            check(self.unchecked).map_err(|_| OutOfBudget::Bytes)?;
+            self.unchecked = 0;
+        }
+        Ok(())
+    }
+}
+
 /// Returns the largest of `wanted`, its half, a quarter and so on that can be allocated; 0 if none can.
 pub fn at_most(wanted: u64) -> u64 {
     let halves = std::iter::successors(Some(wanted), |size| Some(size / 2));
@@ -66,8 +89,10 @@ pub fn at_most(wanted: u64) -> u64 {
 /// Returns the most bytes that pmdb may take in all: half of what it has and could have. The other half is for the
 /// target, which may be in the same cgroup.
 fn share() -> u64 {
+    let machine = rustix::system::sysinfo();
+    let most = BUDGET.max((machine.totalram as u64).saturating_mul(u64::from(machine.mem_unit)) / OF_MACHINE);
     let free = available().into_iter().chain(room()).min();
-    free.map_or(BUDGET, |free| BUDGET.min(free.saturating_add(own_memory()) / 2))
+    free.map_or(BUDGET, |free| most.min(free.saturating_add(own_memory()) / 2))
 }
 
 /// Returns the bytes that pmdb has: its resident pages that are not of files (`/proc/self/statm`).
@@ -143,6 +168,15 @@ fn path(bytes: &[u8]) -> &Path {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_that_grows_by_small_parts_is_checked() {
+        let mut growth = Growth::default();
+        assert_eq!(growth.take(SMALL as u64 - 1), Ok(()));
+        // Together with the part before.
+        assert_eq!(growth.take(u64::MAX / 2), Err(OutOfBudget::Bytes));
+        assert_eq!(Growth::default().take(u64::MAX), Err(OutOfBudget::Bytes));
+    }
 
     #[test]
     fn what_the_machine_does_not_have_is_refused() {

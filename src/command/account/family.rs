@@ -36,7 +36,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Formatter};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Several processes.
 #[derive(Debug)]
@@ -59,6 +59,9 @@ pub(in crate::command) enum Member {
     /// All processes of a name.
     Named(Spanned<String>),
 }
+
+/// How long the sums may take after an interruption.
+const AFTER_INTERRUPTION: Duration = Duration::from_secs(2);
 
 /// The words that are no path after `cgroup`: a group of such a name is quoted.
 const AFTER_CGROUP: [&str; 9] = ["by", "with", "without", "from", "every", "for", "top", "limit", "full"];
@@ -195,8 +198,9 @@ impl FamilyOf {
             Ok(sink.progress(done, listed, "processes")?)
         };
         let stopped = pull(sink, "processes", || Ok(family.next()?.map(Step::Found)), progress)?;
-        // What was counted is shown in any case.
-        let mut family = if stopped.is_some() { family.with_budget(Budget::unlimited()) } else { family };
+        // What was counted is shown in any case, if that does not last long.
+        let short = || Budget::unlimited().within(AFTER_INTERRUPTION);
+        let mut family = if stopped.is_some() { family.with_budget(short()) } else { family };
         let sums = sums_of(&mut family, sink)?;
         if sums.members.is_empty()
             && cgroup.is_none()
@@ -436,7 +440,7 @@ fn summary(
         unmapped_bound: objects.as_ref().ok().and_then(objects::bound),
         deleted_files: objects.as_ref().ok().and_then(MemoryObjects::of_deleted_files),
         folio_rests: rests::sum(&sums.rests),
-        hugetlb: sums.members.iter().map(|member| member.hugetlb).sum(),
+        hugetlb: sums.members.iter().map(|member| member.hugetlb).fold(0, u64::saturating_add),
         hidden: sums.hidden.is_some(),
         refused: left_out.refused,
         ended: left_out.ended,

@@ -76,11 +76,12 @@ struct RepeatedPages {
 }
 
 impl RepeatedPages {
-    fn add_pages(&mut self, page: &Page) {
+    fn add_pages(&mut self, page: &Page) -> Result<()> {
         if let Some(frame) = page.frame() {
-            self.frames.add(frame, page.pages);
+            self.frames.add(frame, page.pages)?;
             self.pages += page.pages;
         }
+        Ok(())
     }
 }
 
@@ -172,7 +173,7 @@ impl Accounting {
                 // The second sweep counts these pages.
                 Some(chunk) => {
                     for page in chunk.pages().filter(may_be_repeated) {
-                        page.frame().into_iter().for_each(|frame| times.add(frame, page.pages));
+                        page.frame().map_or(Ok(()), |frame| times.add(frame, page.pages))?;
                     }
                     return Ok(Some(self.step(0)));
                 }
@@ -350,7 +351,7 @@ impl PageCounter {
                     let part = Page { pages, ..page.nth(from, size) };
                     from += pages;
                     if times != Some(0) && times != Some(1) {
-                        self.repeated.add_pages(&part);
+                        self.repeated.add_pages(&part)?;
                     }
                     let times = times.map_or(MapTimes::Unknown, |times| MapTimes::Known(times.max(1)));
                     self.count(&part, times, viewed, account)?;
@@ -364,7 +365,7 @@ impl PageCounter {
             }
             _ => {
                 if page.kind == Some(Kind::Ksm) {
-                    self.repeated.add_pages(page);
+                    self.repeated.add_pages(page)?;
                 }
                 self.count(page, MapTimes::Known(1), viewed, account)?;
             }

@@ -1,7 +1,10 @@
 //! Counts of frames in little memory: one bit for each frame and count.
 
+use crate::budget::OutOfBudget;
 use crate::kernel::FrameNumber;
+use crate::own::memory::Growth;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// The frames of one block: 8 KiB of bits.
 const BLOCK_FRAMES: u64 = 1 << 16;
@@ -17,6 +20,7 @@ pub struct FrameCounts {
     /// The frames that were added at least once, at least twice, and so on.
     planes: Vec<Plane>,
     distinct: u64,
+    growth: Growth,
 }
 
 /// A set of frames.
@@ -30,14 +34,21 @@ impl Plane {
     }
 
     /// Adds frames. Returns those that were already in the set.
-    fn add(&mut self, first: u64, bits: u64) -> u64 {
-        let block = self.0.entry(first / BLOCK_FRAMES).or_insert_with(|| Box::new([0; BLOCK_WORDS]));
+    fn add(&mut self, first: u64, bits: u64, growth: &mut Growth) -> Result<u64, OutOfBudget> {
+        let block = match self.0.entry(first / BLOCK_FRAMES) {
+            Entry::Occupied(known) => known.into_mut(),
+            // Frame numbers of a capture may lie in as many blocks as its author likes.
+            Entry::Vacant(new) => {
+                growth.take(size_of::<[u64; BLOCK_WORDS]>() as u64)?;
+                new.insert(Box::new([0; BLOCK_WORDS]))
+            }
+        };
         let Some(word) = block.get_mut(word_in_block(first)) else {
-            return 0;
+            return Ok(0);
         };
         let before = *word & bits;
         *word |= bits;
-        before
+        Ok(before)
     }
 }
 
@@ -65,7 +76,10 @@ fn words(first: u64, frames: u64) -> impl Iterator<Item = (u64, u64)> {
 
 impl FrameCounts {
     /// Counts `frames` frames from `first` on once each.
-    pub fn add(&mut self, first: FrameNumber, frames: u64) {
+    ///
+    /// # Errors
+    /// [`OutOfBudget::Bytes`] if memory is short.
+    pub fn add(&mut self, first: FrameNumber, frames: u64) -> Result<(), OutOfBudget> {
         for (word, bits) in words(first.get(), frames) {
             let mut again = bits;
             for index in 0..MOST {
@@ -76,12 +90,14 @@ impl FrameCounts {
                     self.planes.push(Plane::default());
                 }
                 let added = again;
-                again = self.planes.get_mut(index).map_or(0, |plane| plane.add(word, added));
+                let plane = self.planes.get_mut(index);
+                again = plane.map_or(Ok(0), |plane| plane.add(word, added, &mut self.growth))?;
                 if index == 0 {
                     self.distinct += u64::from((added & !again).count_ones());
                 }
             }
         }
+        Ok(())
     }
 
     /// Returns the number of different frames.
@@ -144,9 +160,9 @@ mod tests {
     fn frames_are_counted_across_words_and_blocks() {
         let mut counts = FrameCounts::default();
         let edge = BLOCK_FRAMES - 3;
-        counts.add(FrameNumber::new(edge), 200);
-        counts.add(FrameNumber::new(edge + 1), 2);
-        counts.add(FrameNumber::new(edge + 1), 1);
+        counts.add(FrameNumber::new(edge), 200).expect("memory");
+        counts.add(FrameNumber::new(edge + 1), 2).expect("memory");
+        counts.add(FrameNumber::new(edge + 1), 1).expect("memory");
         assert_eq!(counts.distinct(), 200);
         let expected = [(1, Some(0)), (1, Some(1)), (1, Some(3)), (1, Some(2)), (197, Some(1)), (5, Some(0))];
         assert_eq!(runs(&counts, edge - 1, 206), expected);
@@ -157,7 +173,7 @@ mod tests {
     fn a_frame_that_is_mapped_very_often_takes_little_memory() {
         let mut counts = FrameCounts::default();
         for _ in 0..100_000 {
-            counts.add(FrameNumber::new(7), 1);
+            counts.add(FrameNumber::new(7), 1).expect("memory");
         }
         assert_eq!((counts.planes.len(), counts.distinct()), (MOST, 1));
         assert_eq!(runs(&counts, 7, 2), [(1, None), (1, Some(0))]);
@@ -169,7 +185,7 @@ mod tests {
             let mut counts = FrameCounts::default();
             let mut map = BTreeMap::<u64, u64>::new();
             for &(first, frames) in &added {
-                counts.add(FrameNumber::new(first), frames);
+                counts.add(FrameNumber::new(first), frames).expect("memory");
                 (first..first + frames).for_each(|frame| *map.entry(frame).or_default() += 1);
             }
             let found = counts.runs(FrameNumber::new(0), 500);

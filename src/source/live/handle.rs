@@ -3,9 +3,10 @@
 
 use super::directory::Directory;
 use crate::access::{Error, Result};
+use crate::budget::OutOfBudget;
 use crate::kernel::Name;
 use crate::kernel::status::{Stat, Status};
-use crate::own::rights;
+use crate::own::{memory::Growth, rights};
 use crate::source::{Held, Listed, sys};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
@@ -251,14 +252,16 @@ pub(super) fn threads(process: &Directory) -> Result<Vec<Listed>> {
 }
 
 /// Lists the file descriptors in `table`, a directory below that of the process. Those that are closed during the
-/// listing are left out.
+/// listing are left out. The process chooses how many there are, and the lengths of their names.
 pub(super) fn descriptors(process: &Directory, table: &str) -> Result<Vec<Listed>> {
     let numbers = process.numbers(table).map_err(|error| Error::io(format!("listing /proc/PID/{table}"), error))?;
+    let mut growth = Growth::default();
     let listed = |number: u32| {
-        let program = Some(process.link(&format!("{table}/{number}")).ok()?);
-        Some(Listed { pid: number, program, ..Listed::default() })
+        let program = process.link(&format!("{table}/{number}")).ok()?;
+        let room = growth.take((size_of::<Listed>() + program.len()) as u64);
+        Some(room.map(|()| Listed { pid: number, program: Some(program), ..Listed::default() }))
     };
-    Ok(numbers.into_iter().filter_map(listed).collect())
+    Ok(numbers.into_iter().filter_map(listed).collect::<std::result::Result<_, OutOfBudget>>()?)
 }
 
 /// Opens a handle on every process. Very many are opened by several threads.

@@ -345,7 +345,7 @@ impl Family {
                 _ if backing == Some(Backing::Hugetlb) => continue,
                 // An ordinary page of the kernel has an entry like that of a file.
                 (State::Present, Some(frame), Some(kind)) if page.entry.is_file_or_shared() => {
-                    self.frames.set_kind(frame, page.pages, kind);
+                    self.frames.set_kind(frame, page.pages, kind)?;
                     frame
                 }
                 (State::Present, Some(_), _) if is_kernel => continue,
@@ -359,12 +359,12 @@ impl Family {
                 }
                 _ => continue,
             };
-            self.push(frame, &page);
+            self.push(frame, &page)?;
             let grouping = self.grouping.as_mut().zip(chunk.region);
             let objects = &self.objects;
             let number = || grouping.and_then(|(by, viewed)| by.number(&viewed.region, objects, member));
             if let Some(group) = *of_region.get_or_insert_with(number) {
-                self.frames.set_group(frame, page.pages, group);
+                self.frames.set_group(frame, page.pages, group)?;
             }
         }
         if self.pages >= TOGETHER {
@@ -373,11 +373,11 @@ impl Family {
         Ok(true)
     }
 
-    fn push(&mut self, frame: FrameNumber, page: &Page) {
+    fn push(&mut self, frame: FrameNumber, page: &Page) -> Result<()> {
         let pages = page.pages;
         self.pages += pages;
         if let Some(heap) = page.heap {
-            self.frames.set_heap(frame, pages, heap.into());
+            self.frames.set_heap(frame, pages, heap.into())?;
         }
         if !page.entry.is_file_or_shared() {
             self.rests.add(frame, pages);
@@ -386,6 +386,7 @@ impl Family {
             Some((first, count)) if first.checked_add(*count) == Some(frame) => *count += pages,
             _ => self.runs.push((frame, pages)),
         }
+        Ok(())
     }
 
     /// Adds the collected mappings.
@@ -441,5 +442,5 @@ impl Family {
 }
 
 fn field(smaps: &Smaps, fields: &[&str]) -> u64 {
-    fields.iter().filter_map(|field| smaps.field(field)).sum()
+    fields.iter().filter_map(|field| smaps.field(field)).fold(0, u64::saturating_add)
 }

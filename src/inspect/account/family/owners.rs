@@ -1,10 +1,12 @@
 //! For each frame that a process of a family maps: the number of mappings, the only owner, and the kind. It takes a few
 //! bytes for each frame, in blocks that are allocated for mapped frames.
 
+use crate::budget::OutOfBudget;
 use crate::inspect::Result;
 use crate::inspect::heap::HeapUse;
 use crate::inspect::hidden_words::{UNREAD, hide};
 use crate::kernel::{FrameNumber, PageFlags, WordFile};
+use crate::own::memory::Growth;
 use crate::process::Machine;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -103,6 +105,7 @@ pub(super) struct FrameOwners {
     /// A cache of the numbers and indices of blocks, at the number modulo the length: consecutive frames are seldom in
     /// one block.
     found: Vec<(u64, usize)>,
+    growth: Growth,
 }
 
 /// The blocks of the cache: those of 256 GiB with pages of 4 KiB.
@@ -148,13 +151,13 @@ fn by_block(first: u64, frames: u64) -> impl Iterator<Item = (u64, Range<usize>)
 
 impl FrameOwners {
     /// Returns frames of a block, which is allocated if it is new.
-    fn frames(&mut self, number: u64, within: Range<usize>) -> &mut [BlockFrame] {
-        let block = self.block(number);
-        block.and_then(|block| block.frames.get_mut(within)).unwrap_or_default()
+    fn frames(&mut self, number: u64, within: Range<usize>) -> Result<&mut [BlockFrame], OutOfBudget> {
+        Ok(self.block(number)?.frames.get_mut(within).unwrap_or_default())
     }
 
-    /// Returns a block, which is allocated if it is new.
-    fn block(&mut self, number: u64) -> Option<&mut FrameBlock> {
+    /// Returns a block, which is allocated if it is new. Frame numbers of a capture may lie in as many blocks as its
+    /// author likes.
+    fn block(&mut self, number: u64) -> Result<&mut FrameBlock, OutOfBudget> {
         self.found.resize(FOUND, (u64::MAX, 0));
         let mut index = 0;
         if let Some(found) = self.found.get_mut(number as usize % FOUND) {
@@ -165,24 +168,26 @@ impl FrameOwners {
             index = found.1;
         }
         if index == self.blocks.len() {
+            self.growth.take(size_of::<[BlockFrame; BLOCK]>() as u64)?;
             self.blocks.push(FrameBlock::default());
         }
-        self.blocks.get_mut(index)
+        self.blocks.get_mut(index).ok_or(OutOfBudget::Bytes)
     }
 
     /// Assigns frames without a group to one.
-    pub fn set_group(&mut self, first: FrameNumber, frames: u64, group: u32) {
+    pub fn set_group(&mut self, first: FrameNumber, frames: u64, group: u32) -> Result<(), OutOfBudget> {
         for (number, within) in by_block(first.get(), frames) {
-            let Some(block) = self.block(number) else {
-                continue;
-            };
-            let groups = block.groups.get_or_insert_with(|| vec![0; BLOCK].into());
+            if self.block(number)?.groups.is_none() {
+                self.growth.take(size_of::<[u32; BLOCK]>() as u64)?;
+            }
+            let groups = self.block(number)?.groups.get_or_insert_with(|| vec![0; BLOCK].into());
             for of_frame in groups.get_mut(within).unwrap_or_default() {
                 if *of_frame == 0 {
                     *of_frame = group + 1;
                 }
             }
         }
+        Ok(())
     }
 
     /// Adds mappings by a member, in any order, and finds the kinds of new frames. `false_flags` are the flags that
@@ -194,7 +199,7 @@ impl FrameOwners {
         false_flags: PageFlags,
         machine: &Machine,
     ) -> Result<u64> {
-        let (mut counted, unread) = self.add_mappings(runs, member);
+        let (mut counted, unread) = self.add_mappings(runs, member)?;
         let (mut words, mut rest) = (Vec::new(), unread.as_slice());
         for stretch in stretches(&unread, machine) {
             read(machine, WordFile::FrameFlags, stretch, &mut words)?;
@@ -202,7 +207,7 @@ impl FrameOwners {
             let (parts, more) = rest.split_at(inside);
             rest = more;
             for &(first, end) in parts {
-                counted += self.set_kinds(first..end, &words, stretch.0, false_flags);
+                counted += self.set_kinds(first..end, &words, stretch.0, false_flags)?;
             }
         }
         Ok(counted)
@@ -210,14 +215,18 @@ impl FrameOwners {
 
     /// Adds mappings by a member. Returns the number of those that Rss counts, and the frames whose flags were not read
     /// yet, in order. Such a frame is returned as often as it was added.
-    fn add_mappings(&mut self, runs: &[(FrameNumber, u64)], member: usize) -> (u64, Vec<(u64, u64)>) {
+    fn add_mappings(
+        &mut self,
+        runs: &[(FrameNumber, u64)],
+        member: usize,
+    ) -> Result<(u64, Vec<(u64, u64)>), OutOfBudget> {
         let own = u16::try_from(member + 1).unwrap_or(SEVERAL);
         let mut counted = 0;
         let mut unread: Vec<(u64, u64)> = Vec::new();
         for &(first, frames) in runs {
             for (number, within) in by_block(first.get(), frames) {
                 let base = number * BLOCK_FRAMES + within.start as u64;
-                let frames = self.frames(number, within);
+                let frames = self.frames(number, within)?;
                 let mut others = 0;
                 for frame in frames.iter_mut() {
                     frame.add(own);
@@ -235,36 +244,44 @@ impl FrameOwners {
             }
         }
         unread.sort_unstable();
-        (counted, unread)
+        Ok((counted, unread))
     }
 
     /// Sets the kinds of frames by their flags. Returns how many of them Rss counts.
-    fn set_kinds(&mut self, range: Range<u64>, words: &[u64], start: u64, false_flags: PageFlags) -> u64 {
+    fn set_kinds(
+        &mut self,
+        range: Range<u64>,
+        words: &[u64],
+        start: u64,
+        false_flags: PageFlags,
+    ) -> Result<u64, OutOfBudget> {
         let mut counted = 0;
         for (number, within) in by_block(range.start, range.end - range.start) {
             let base = number * BLOCK_FRAMES + within.start as u64;
-            for (frame, number) in self.frames(number, within).iter_mut().zip(base..) {
+            for (frame, number) in self.frames(number, within)?.iter_mut().zip(base..) {
                 let word = words.get((number - start) as usize).filter(|&&word| word != UNREAD);
                 frame.kind = word
                     .map_or(FrameKind::Unknown, |&word| FrameKind::of(PageFlags::from_bits_retain(word) - false_flags));
                 counted += u64::from(frame.kind != FrameKind::Beside);
             }
         }
-        counted
+        Ok(counted)
     }
 
     /// Sets the kind of frames, whatever their flags.
-    pub fn set_kind(&mut self, first: FrameNumber, frames: u64, kind: FrameKind) {
+    pub fn set_kind(&mut self, first: FrameNumber, frames: u64, kind: FrameKind) -> Result<(), OutOfBudget> {
         for (number, within) in by_block(first.get(), frames) {
-            self.frames(number, within).iter_mut().for_each(|frame| frame.kind = kind);
+            self.frames(number, within)?.iter_mut().for_each(|frame| frame.kind = kind);
         }
+        Ok(())
     }
 
     /// Adds the use of frames in the heap of a member.
-    pub fn set_heap(&mut self, first: FrameNumber, frames: u64, heap: FrameHeap) {
+    pub fn set_heap(&mut self, first: FrameNumber, frames: u64, heap: FrameHeap) -> Result<(), OutOfBudget> {
         for (number, within) in by_block(first.get(), frames) {
-            self.frames(number, within).iter_mut().for_each(|frame| frame.heap = frame.heap.max(heap));
+            self.frames(number, within)?.iter_mut().for_each(|frame| frame.heap = frame.heap.max(heap));
         }
+        Ok(())
     }
 
     /// Returns what is known of each of the frames; `None` for a frame that no member maps.
@@ -413,13 +430,13 @@ mod tests {
         let run = |first, frames| (FrameNumber::new(first), frames);
         let runs = [run(100, 3), run(BLOCK_FRAMES - 1, 2), run(50, 1), run(101, 1)];
         let unread = vec![(50, 51), (100, 103), (101, 102), (BLOCK_FRAMES - 1, BLOCK_FRAMES + 1)];
-        assert_eq!(owners.add_mappings(&runs, 0), (0, unread));
+        assert_eq!(owners.add_mappings(&runs, 0), Ok((0, unread)));
         // The words say that the first two are no memory that Rss counts.
         let beside = PageFlags::RESERVED.bits();
-        assert_eq!(owners.set_kinds(100..103, &[0, beside, beside, 0], 99, PageFlags::empty()), 1);
-        assert_eq!(owners.add_mappings(&[run(100, 3)], 1), (1, Vec::new()));
+        assert_eq!(owners.set_kinds(100..103, &[0, beside, beside, 0], 99, PageFlags::empty()), Ok(1));
+        assert_eq!(owners.add_mappings(&[run(100, 3)], 1), Ok((1, Vec::new())));
         // Words that cannot be read are of memory nevertheless.
-        assert_eq!(owners.set_kinds(50..51, &[], 50, PageFlags::empty()), 1);
+        assert_eq!(owners.set_kinds(50..51, &[], 50, PageFlags::empty()), Ok(1));
     }
 
     proptest! {
@@ -429,8 +446,8 @@ mod tests {
             let mut map = BTreeMap::<u64, (u32, BTreeSet<usize>)>::new();
             for &(first, frames, member) in &added {
                 let first = first + BLOCK_FRAMES - 30;
-                owners.set_kind(FrameNumber::new(first), frames, FrameKind::File);
-                prop_assert_eq!(owners.add_mappings(&[(FrameNumber::new(first), frames)], member), (frames, Vec::new()));
+                owners.set_kind(FrameNumber::new(first), frames, FrameKind::File).expect("memory");
+                prop_assert_eq!(owners.add_mappings(&[(FrameNumber::new(first), frames)], member), Ok((frames, Vec::new())));
                 for frame in first..first + frames {
                     let entry = map.entry(frame).or_default();
                     entry.0 += 1;

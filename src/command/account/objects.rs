@@ -138,7 +138,7 @@ pub(super) fn emit_rows(objects: &[MemoryObject], of_several: bool, sink: &mut d
     match objects.get(MOST_ROWS..).unwrap_or_default() {
         [] => Ok(()),
         rest => {
-            let bytes = rest.iter().map(MemoryObject::unmapped).sum();
+            let bytes = rest.iter().map(MemoryObject::unmapped).fold(0, u64::saturating_add);
             sink.note(format!("{} with {} unmapped", counted(rest.len() as u64, "more object"), size(bytes)))
         }
     }

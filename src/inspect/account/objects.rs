@@ -152,7 +152,7 @@ impl MemoryObjects {
     pub fn unmapped(&self) -> Fact<u64> {
         match &self.unknown {
             Some(reason) if self.in_memory().next().is_none() => Err(reason.clone()),
-            _ => Ok(self.in_memory().map(MemoryObject::unmapped).sum()),
+            _ => Ok(self.in_memory().map(MemoryObject::unmapped).fold(0, u64::saturating_add)),
         }
     }
 
@@ -166,7 +166,7 @@ impl MemoryObjects {
     /// Returns the bytes of deleted files in the page cache; `None` if they were not opened.
     pub fn of_deleted_files(&self) -> Option<u64> {
         let files = self.all.iter().filter(|object| object.kind == ObjectKind::DeletedFile);
-        self.unknown_files.is_some().then(|| files.map(MemoryObject::unmapped).sum())
+        self.unknown_files.is_some().then(|| files.map(MemoryObject::unmapped).fold(0, u64::saturating_add))
     }
 
     /// Returns in which direction the sum of [`unmapped`](Self::unmapped) is inexact; `None` if it is exact.

@@ -22,7 +22,8 @@ pub struct Check {
 /// process maps no zero pages.
 pub fn checks(account: &Account, rollup: &Smaps, zeros_count_as_merged: bool) -> Vec<Check> {
     use AccountClass::{Merged, PrivateUnclear, Unclear};
-    let kernel = |fields: &[&str]| fields.iter().map(|field| rollup.field(field)).sum::<Option<u64>>();
+    let kernel =
+        |fields: &[&str]| fields.iter().try_fold(0_u64, |sum, field| Some(sum.saturating_add(rollup.field(field)?)));
     let known = |is: bool, bytes: u64| is.then_some(bytes);
     let is_clear = account.of(Unclear) == 0;
     let anonymous = account.of_all(&PRIVATE);

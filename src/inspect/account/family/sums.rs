@@ -41,7 +41,7 @@ impl Family {
     pub fn sums(&mut self) -> Result<FamilySums> {
         self.flush()?;
         let mut members = self.members.clone();
-        let rss = members.iter().map(|member| member.rss).sum();
+        let rss = members.iter().map(|member| member.rss).fold(0, u64::saturating_add);
         if self.hides_frames && (self.grouping.is_some() || self.finds_heaps) {
             return Err(Error::Unknown { what: "the frames of several processes", reason: Reason::FrameHidden });
         }
@@ -49,7 +49,7 @@ impl Family {
             let shares = members.iter().any(|member| member.counts_shared);
             return Ok(FamilySums {
                 classes: Vec::new(),
-                distinct: members.iter().filter_map(|member| member.pss).sum(),
+                distinct: members.iter().filter_map(|member| member.pss).fold(0, u64::saturating_add),
                 is_lower_bound: shares,
                 rss,
                 outside: Err(Reason::FrameHidden),

@@ -60,9 +60,6 @@ pub(in crate::command) enum Member {
     Named(Spanned<String>),
 }
 
-/// How long the sums may take after an interruption.
-const AFTER_INTERRUPTION: Duration = Duration::from_secs(2);
-
 /// The words that are no path after `cgroup`: a group of such a name is quoted.
 const AFTER_CGROUP: [&str; 9] = ["by", "with", "without", "from", "every", "for", "top", "limit", "full"];
 
@@ -198,9 +195,7 @@ impl FamilyOf {
             Ok(sink.progress(done, listed, "processes")?)
         };
         let stopped = pull(sink, "processes", || Ok(family.next()?.map(Step::Found)), progress)?;
-        // What was counted is shown in any case, if that does not last long.
-        let short = || Budget::unlimited().within(AFTER_INTERRUPTION);
-        let mut family = if stopped.is_some() { family.with_budget(short()) } else { family };
+        let mut family = if stopped.is_some() { family.with_budget(after_interruption()) } else { family };
         let sums = sums_of(&mut family, sink)?;
         if sums.members.is_empty()
             && cgroup.is_none()
@@ -232,6 +227,11 @@ impl FamilyOf {
         }
         stopped.map_or(Ok(Flow::Done), |stopped| Err(stopped.into()))
     }
+}
+
+/// Returns the budget of the sums after an interruption: what was counted is shown, if that does not last long.
+fn after_interruption() -> Budget {
+    Budget::unlimited().within(Duration::from_secs(2))
 }
 
 fn sums_of(family: &mut Family, sink: &mut dyn Sink) -> Result<FamilySums, Error> {

@@ -105,8 +105,8 @@ impl AddressSpace {
         let need = Evidence::KINDS | Evidence::FRAMES | Evidence::FLAGS | Evidence::COUNTS | Evidence::HUGE | more;
         let may_lock = self.target().process.locked_bytes() != Some(0);
         let are_none = |field| rollup.is_some_and(|rollup| rollup.field(field) == Some(0));
-        // `LazyFree` is in smaps since Linux 4.12, `KSM` since Linux 6.6. Written pages of droppable memory (Linux 6.11)
-        // have the flags of lazily freed ones, and `LazyFree` leaves them out.
+        // `LazyFree` is in smaps since Linux 4.12, `KSM` since Linux 6.6. Written pages of droppable memory (since
+        // Linux 6.11) have the flags of lazily freed ones, and `LazyFree` leaves them out.
         let none_freed = are_none("LazyFree") && self.kernel() < (6, 11);
         let flags_tell_nothing = none_freed && (are_none("KSM") || !self.is_merging()) && !may_lock;
         let is_asked = more.intersects(Evidence::FLAGS | Evidence::ORDER);

@@ -310,7 +310,6 @@ impl ObjectCounter {
     ) -> std::result::Result<(), OutOfBudget> {
         let pid = process.identity().pid;
         self.processes.insert(pid);
-        // A core file has no descriptors either, and says so below.
         let namespaces = (process.ipc_namespace(), machine.segments());
         if let (Ok(own), Ok((listed, _))) = namespaces
             && own != listed

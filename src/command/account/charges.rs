@@ -1,12 +1,11 @@
 //! `account cgroup [PATH]`: what is charged to the group, in classes that add up to memory.current.
 
 use super::family_records::AccountCgroup;
-use super::objects::INTERRUPTED;
 use super::records::{FREES_FILE_PAGES, FREES_SHARED_MEMORY, bytes, of_which_most, share};
 use crate::command::floor::Error;
 use crate::command::rows::pull;
 use crate::command::summary::all_frames;
-use crate::inspect::account::{Family, FamilySums, GroupCharges};
+use crate::inspect::account::{Family, FamilySums, GroupCharges, MemoryObject, MemoryObjects};
 use crate::process::CgroupMemory;
 use crate::render::columns::{Cell, Column, Table};
 use crate::render::text::Text;
@@ -15,7 +14,7 @@ use crate::render::theme::Role;
 use crate::render::units::{counted, size};
 use crate::render::{Record, Sink};
 use crate::report::record::record;
-use crate::report::{ChargeClass, Fact, FamilyClass, Reason};
+use crate::report::{ChargeClass, Fact, FamilyClass, ObjectKind, Reason};
 use std::cmp::Reverse;
 
 record! {
@@ -29,6 +28,8 @@ record! {
         of: u64,
         /// The action that frees the memory.
         freed_by: &'static str,
+        /// Of shared memory that nobody maps, the most that is in objects which its processes hold.
+        [optional] held: Option<u64>,
     }
 }
 
@@ -42,8 +43,20 @@ static CHARGES: Table<AccountCharge> = Table::of(&[
     bytes("charged").cell(|_, row| Cell::size(row.bytes)),
     Column::number("share", 6, Role::Plain).cell(|_, row| share(row.bytes, row.of)),
     Column::word("to the group", 38, Role::Plain).cell(|_, row| Cell::new(words(row.class))),
-    Column::word("freed by", 34, Role::Plain).cell(|_, row| Cell::new(row.freed_by)),
+    Column::word("freed by", 34, Role::Plain).cell(|_, row| Cell::new(freed_in_parts(row))),
 ]);
+
+/// What frees it; of shared memory apart what frees the objects in the rows below.
+fn freed_in_parts(row: &AccountCharge) -> String {
+    match row.held {
+        Some(held) if held >= row.bytes => "closing of the objects below".to_owned(),
+        Some(held @ 1..) => {
+            let files = "the rest by rm of files in tmpfs (df -t tmpfs), ipcrm (ipcs -m)";
+            format!("up to {} by closing the objects below; {files}", size(held))
+        }
+        _ => row.freed_by.to_owned(),
+    }
+}
 
 /// A class in a few words.
 fn words(class: ChargeClass) -> &'static str {
@@ -78,15 +91,14 @@ pub(super) fn emit(
     before: CgroupMemory,
     family: &Family,
     sums: &FamilySums,
-    is_interrupted: bool,
+    objects: &Fact<MemoryObjects>,
     sink: &mut dyn Sink,
 ) -> Result<(), Error> {
-    let found = match &sums.hidden {
-        _ if is_interrupted => Err(Reason::NotApplicable(INTERRUPTED)),
-        Some(reason) => Err(reason.clone()),
+    let found = match objects {
+        Err(reason) => Err(reason.clone()),
         // No frame of it is worth a search of all. The kernel does not count what is charged to the root.
-        None if !before.is_root && matches!(before.current, Ok(0)) => Ok(GroupCharges::default()),
-        None => search(&before, family, sink)?,
+        Ok(_) if !before.is_root && matches!(before.current, Ok(0)) => Ok(GroupCharges::default()),
+        Ok(_) => search(&before, family, sink)?,
     };
     // Now, as the frames.
     let memory = family.machine().cgroup_memory(before.path.as_bytes()).unwrap_or(before);
@@ -99,10 +111,19 @@ pub(super) fn emit(
         let charged = memory.current.as_ref().copied().unwrap_or(of);
         sink.answer(format!("cgroup {} is charged {}{}", memory.path, size(charged), most.unwrap_or_default()))?;
         for (&class, &bytes) in rows {
-            sink.emit(&AccountCharge { class, bytes, of, freed_by: freed_by(class) })?;
+            let held = (class == ChargeClass::SharedMemory).then(|| in_objects(objects));
+            sink.emit(&AccountCharge { class, bytes, of, freed_by: freed_by(class), held })?;
         }
     }
     Ok(sink.emit(&of_cgroup(memory, found, sums))?)
+}
+
+/// The shared memory in objects that the processes hold and do not map, as far as it is in memory.
+fn in_objects(objects: &Fact<MemoryObjects>) -> u64 {
+    use ObjectKind::{Memfd, SharedAnonymous, SystemV, Tmpfs};
+    let all = objects.iter().flat_map(|objects| &objects.all);
+    let shared = all.filter(|object| matches!(object.kind, Memfd | Tmpfs | SharedAnonymous | SystemV));
+    shared.map(MemoryObject::unmapped).sum()
 }
 
 /// The frames that are charged to the group and to those below it.
@@ -246,7 +267,7 @@ fn charges(lines: &mut Lines, found: u64, elsewhere: u64, (current, is_root): (u
             size(difference)
         ));
     }
-    if elsewhere > 0 {
+    if elsewhere > 0 && (lines.style.is_full || elsewhere > current / 100) {
         lines.line().indent(4).plain(format!(
             "its processes also map {} that is not charged here, but to the group that touched it first",
             size(elsewhere)
@@ -283,7 +304,8 @@ pub(super) mod samples {
 
     pub fn all() -> Vec<Box<dyn Record>> {
         let row = |class, bytes| -> Box<dyn Record> {
-            Box::new(AccountCharge { class, bytes, of: 220 << 20, freed_by: freed_by(class) })
+            let held = (class == ChargeClass::SharedMemory).then_some(60 << 20);
+            Box::new(AccountCharge { class, bytes, of: 220 << 20, freed_by: freed_by(class), held })
         };
         let group = AccountCgroup {
             path: "/system.slice/postgresql.service".into(),

@@ -158,7 +158,13 @@ impl FamilyOf {
             FamilyOf::Cgroup(path) => {
                 let path = match path {
                     Some(path) => Name::from(path.node.as_str()),
-                    None => context.target()?.process.memory_cgroup()?,
+                    None => {
+                        let hint = "`account cgroup PATH` is of any cgroup";
+                        let own = context.target().map_err(|_| {
+                            Error::refused("`cgroup` without a path is that of the process, and none is attached", hint)
+                        });
+                        own?.process.memory_cgroup()?
+                    }
                 };
                 let (processes, memory) = account::of_cgroup(context.state.machine(), path.as_bytes())?;
                 Ok((processes, Some(memory)))
@@ -211,7 +217,7 @@ impl FamilyOf {
         let summary = summary(&family, &sums, &objects, (listed, done), stopped);
         if stopped != Some(Stopped::Closed) {
             if let Some(cgroup) = cgroup {
-                charges::emit(cgroup, &family, &sums, stopped.is_some(), sink)?;
+                charges::emit(cgroup, &family, &sums, &objects, sink)?;
             }
             let largest = sums.classes.iter().copied().max_by_key(|(_, sum)| sum.bytes).filter(|_| by.is_none());
             sink.answer(answer(&summary, largest.map(|(class, sum)| (class, sum.bytes))))?;

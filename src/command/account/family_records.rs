@@ -344,6 +344,7 @@ fn family(lines: &mut Lines, sums: &AccountFamily) {
     }
     if let Ok(outside) = sums.outside
         && outside > 0
+        && (lines.style.is_full || outside > sums.bytes / 100)
     {
         lines
             .line()
@@ -357,7 +358,7 @@ fn family(lines: &mut Lines, sums: &AccountFamily) {
     beside.extend(beside_objects(&sums.unmapped, sums.unmapped_bound, sums.deleted_files));
     beside.extend(unmapped_folios(&sums.folio_rests));
     if !beside.is_empty() {
-        lines.line().indent(2).plain(format!("not in these sums: {}", beside.join("; ")));
+        lines.line().indent(2).plain(format!("not in Rss: {}", beside.join("; ")));
     }
     if let Err(reason) = &sums.unmapped
         && sums.hidden

@@ -213,7 +213,7 @@ Words of the answer:
   own                 exclusive anonymous memory and private file copies
   forked              shared with a parent or child
   other               merged and kernel pages, entries without memory, and amounts that cannot be divided
-  not in rss          pages of objects in memory (memfd, tmpfs, shared memory) that are in no page table of the processes
+  unmapped            pages of objects in memory (memfd, tmpfs, shared memory) that are in no page table of the processes
   io_uring            parts of rings that none of them maps: at most so much, by the number of entries
   client              buffers of a graphics driver for one of its clients; not in the sum, because they may be on the device
   large folios        huge pages and the like: if only a part is mapped, all of it is in use, and Rss counts the part

@@ -73,8 +73,8 @@ impl Record for AccountObject {
 }
 
 static OBJECTS: Table<AccountObject> = Table::of(&[
-    Column::number("not in rss", 10, Role::Size).cell(|_, row| Cell::size(row.unmapped)),
-    bytes("of").cell(|_, row| Cell::size(row.bytes)),
+    Column::number("unmapped", 10, Role::Size).cell(|_, row| Cell::size(row.unmapped)),
+    bytes("size").cell(|_, row| Cell::size(row.bytes)),
     Column::word("object", 30, Role::Name).cell(|_, row| Cell::new(object(row))),
     Column::word("held by", 16, Role::Plain).cell(|_, row| Cell::new(held_by(row))),
     Column::word("freed by", 17, Role::Plain).cell(|_, row| Cell::new(&row.freed_by)),

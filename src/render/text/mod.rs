@@ -213,17 +213,27 @@ impl Text {
             held.fit(width, self.lines.style.is_full);
         }
         let above = std::mem::take(&mut held.above);
-        if !above.is_empty() {
-            let line = self.lines.field("all rows");
-            let mut separator = "";
-            for (title, role, text) in above {
-                line.word(separator, role, format!("{title} {text}"));
-                separator = ", ";
-            }
-        }
+        self.write_above(above);
         self.write_rows(id, held, has_heading);
         // Other rows may not fit these columns.
         self.layout = None;
+    }
+
+    /// Writes what all rows of a table have in common: `0 in all rows: huge, shared`
+    fn write_above(&mut self, above: Vec<(&'static str, Role, String)>) {
+        let (zeros, others): (Vec<_>, Vec<_>) = above.into_iter().partition(|(_, _, text)| text == "0");
+        for (head, columns, has_text) in [("same in all rows:", others, true), ("0 in all rows:", zeros, false)] {
+            if columns.is_empty() {
+                continue;
+            }
+            let line = self.lines.line();
+            line.push(Role::Label, head);
+            let mut separator = " ";
+            for (title, role, text) in columns {
+                line.word(separator, role, if has_text { format!("{title} {text}") } else { title.to_owned() });
+                separator = ", ";
+            }
+        }
     }
 
     /// Writes the held rows of a table that goes on, in the columns as declared.

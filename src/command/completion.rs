@@ -4,6 +4,7 @@ use super::floor::Commands;
 use super::floor::Group;
 use super::help::TOPICS;
 use super::subjects::SUBJECTS;
+use crate::budget::Budget;
 use crate::command::source::{SCRIPTS, expand_home};
 use crate::eval::UNBRACKETED;
 use crate::kernel::Name as Bytes;
@@ -54,12 +55,13 @@ pub(super) fn complete(
 enum Rank {
     /// Words of the language: commands, clauses, fields.
     Word,
+    /// Only where one is begun.
+    Function,
     /// Regions, processes, files.
     Name,
     Symbol,
     Option,
     Variable,
-    Function,
 }
 
 /// A way in which the line could go on.
@@ -112,14 +114,12 @@ impl Offers<'_> {
         match kind {
             Expected::Range => {
                 self.word("all", false);
-                self.symbols();
-                self.regions();
-                self.variables();
+                self.values();
             }
+            // A number is wanted: names are addresses.
+            Expected::Expression if self.before.ends_with("pfn:") || self.before.ends_with("phys:") => self.variables(),
             Expected::Expression => {
-                self.symbols();
-                self.regions();
-                self.variables();
+                self.values();
                 // Completing an address must not wait for debug information that is not loaded yet.
                 if !expected.kinds.contains(&Expected::SourceFile) {
                     self.source_files(SourcesOf::Known);
@@ -127,8 +127,10 @@ impl Offers<'_> {
             }
             Expected::SourceFile => self.source_files(SourcesOf::KnownAndProgram),
             Expected::Symbol => self.symbols(),
-            Expected::Variable => self.variables(),
+            // In place of a number, of which none is offered.
+            Expected::Variable if !self.typed.is_empty() => self.variables(),
             Expected::FlagName => FLAGS.iter().for_each(|flag| self.word(flag.name, false)),
+            Expected::Process if expected.quote == Some('"') => self.processes(ForeignName::Text),
             Expected::Process => self.processes(ForeignName::Process),
             Expected::ProcessName if !self.typed.is_empty() => self.processes(ForeignName::Text),
             Expected::Snapshot => self.state.snapshots.iter().for_each(|snapshot| self.word(&snapshot.name, true)),
@@ -194,7 +196,11 @@ impl Offers<'_> {
             "perms" => regions().iter().map(|region| region.permissions.letters().to_owned()).collect(),
             _ => BTreeSet::new(),
         };
+        let mut budget = Budget::unlimited().within(self.patience);
         for text in texts.iter().filter(|text| !text.is_empty()) {
+            if self.found.len() >= MOST || budget.look().is_err() {
+                return;
+            }
             self.name(text, ForeignName::Text);
         }
     }
@@ -213,6 +219,10 @@ impl Offers<'_> {
     /// A name with `mark` behind it; what else may follow makes it a whole argument.
     fn name_before(&mut self, mark: &str, rest: &str, name: &str, kind: ForeignName) {
         let begun = self.typed.strip_prefix(['\'', '"']).unwrap_or(self.typed);
+        // A name that is written is parsed, which takes long for many. After a backslash it may begin otherwise.
+        if !name.starts_with(begun) && !begun.contains('\\') {
+            return;
+        }
         let written = self.commands.language.write_name(self.before, name, &format!("{mark}{rest}"), kind);
         if let Some(written) = written.filter(|written| name.starts_with(begun) || written.starts_with(self.typed)) {
             self.add(name.to_owned(), written + mark);
@@ -261,6 +271,12 @@ impl Offers<'_> {
         Some(ask(&self.state.symbols.over(target, &regions)))
     }
 
+    fn values(&mut self) {
+        self.symbols();
+        self.regions();
+        self.variables();
+    }
+
     /// Regions in brackets, and mapped files by their file names.
     fn regions(&mut self) {
         if self.before.ends_with('!') {
@@ -268,7 +284,17 @@ impl Offers<'_> {
         }
         self.rank = Rank::Name;
         let regions = self.state.target().and_then(|target| target.process.regions().ok());
-        for region in regions.unwrap_or_default() {
+        let regions = regions.unwrap_or_default();
+        let mut seen = BTreeSet::new();
+        let mut budget = Budget::unlimited().within(self.patience);
+        for region in regions.iter() {
+            // Each name once: a name in a line is parsed, and a process may map the same files ten thousand times.
+            if !seen.insert(region.name.as_bytes()) {
+                continue;
+            }
+            if self.found.len() >= MOST || budget.look().is_err() {
+                return;
+            }
             let file_name = region.name.file_name();
             let whole = region.name.to_string();
             if let Some(rest) = whole.strip_prefix('[') {

@@ -149,17 +149,14 @@ impl TargetSymbols<'_> {
             return self.jit_symbols_called(name).map_err(given_up_jit);
         }
         let mut matches = NameMatches::default();
-        // A module whose search was given up, and which may contain the name too.
+        // A module whose search was given up: it may contain the name.
         let mut given_up = None;
         for (number, searched) in self.modules_of_name(module)? {
             match self.find_in(number, name, module.is_none(), &mut matches) {
                 Ok(()) => {}
-                Err(NoSymbols::Interrupted) => {
-                    return Err(Error::Interrupted { name: name.into() });
-                }
+                Err(NoSymbols::Interrupted) => return Err(Error::Interrupted { name: name.into() }),
                 Err(reason) if module.is_some() => {
-                    let module = searched.file_name();
-                    return Err(Error::NoSymbols { module, reason });
+                    return Err(Error::NoSymbols { module: searched.file_name(), reason });
                 }
                 Err(reason) if reason.is_passing() => given_up = Some((searched.file_name(), reason)),
                 Err(_) => {}
@@ -212,13 +209,14 @@ impl TargetSymbols<'_> {
         Ok(())
     }
 
-    /// Returns names of one module, or of all programs and libraries, that begin with `prefix`, in order and as they
-    /// may be typed: at most `limit`, found in `time`.
+    /// Returns names of a module, or of the program, or else of libraries, that begin with `prefix`, in order and as
+    /// they may be typed: at most `limit`, found in `time`.
     pub fn names(&self, module: Option<&str>, prefix: &str, limit: usize, time: Duration) -> Vec<Name> {
         let mut budget = self.symbols.budget().within(time);
         let mut names = BTreeSet::new();
         for (number, _) in self.modules_of_name(module).unwrap_or_default() {
-            if names.len() >= limit || budget.look().is_err() {
+            let most = if number == 1 && module.is_none() { 1 } else { limit };
+            if names.len() >= most || budget.look().is_err() {
                 break;
             }
             if let Ok(LoadedModule { symbols, .. }) = self.loaded_module(number)

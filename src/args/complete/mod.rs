@@ -17,7 +17,7 @@ use clap::{Arg, Command, CommandFactory, ValueEnum};
 use pmdb::command::subjects::{SUBJECTS, Subject};
 use pmdb::command::{self, About, COMMANDS, Group, LANGUAGE, TargetName};
 use pmdb::kernel::text::is_plain;
-use pmdb::lang::{ColorChoice, is_name_of_process};
+use pmdb::lang::{ColorChoice, ProcessNeed, is_name_of_process};
 use pmdb::process::{self, ProcessEntry, Target};
 use pmdb::session;
 use pmdb::state::DebugState;
@@ -235,8 +235,25 @@ impl ShellOffers<'_> {
                 }
             }
             Some(_) if has_steps => self.files(0),
+            Some(word) if self.family_command(word) => {}
             Some(_) => self.command(process, &[], 0),
         }
+    }
+
+    /// After the name of a command in place of a process: the words after which it needs none. Returns whether the word
+    /// is such a name.
+    fn family_command(&mut self, word: &str) -> bool {
+        let command = LANGUAGE.names().find(|name| name.name == word);
+        let Some(ProcessNeed::UnusedBefore(words)) = command.map(|name| name.process) else {
+            return false;
+        };
+        if process::resolve(word).is_ok() {
+            return false;
+        }
+        for word in words.iter().filter(|word| **word != "\"") {
+            self.after(0, word, !word.ends_with(':'), "");
+        }
+        true
     }
 
     fn options(&mut self) {

@@ -45,6 +45,46 @@ fn words_come_before_names_and_functions_when_they_are_begun() {
 }
 
 #[test]
+fn words_of_clauses_are_no_names_before_what_follows_them() {
+    let fake = Fake::new().region(0x40_1000, 0x40_2000, "r-xp", 7, "/bin/program");
+    let mut state = DebugState::new(process::machine());
+    state.attach(fake.target());
+    let offered = |line: &str| {
+        let offers = complete(COMMANDS, &state, line, line.len(), BETWEEN_KEYS).1;
+        offers.into_iter().map(|offer| offer.shown).collect::<Vec<_>>()
+    };
+    for line in ["account by ", "account of ", "heap by ", "walk all by "] {
+        let all = offered(line);
+        let clauses = ["by", "from", "full", "limit", "top", "with"];
+        assert!(!all.is_empty() && !all.iter().any(|word| clauses.contains(&word.as_str())), "{line}: {all:?}");
+    }
+    // A variable may hold a number, and an address is none.
+    for line in ["account by limit ", "walk all limit ", "who phys:", "walk pfn:"] {
+        let all = offered(line);
+        assert!(!all.iter().any(|word| word == "program" || word.starts_with('[')), "{line}: {all:?}");
+    }
+    assert!(offered("walk all limit ").is_empty());
+}
+
+#[test]
+fn many_names_of_what_is_mapped_do_not_hold_up_the_next_key() {
+    let mut fake = Fake::new();
+    for index in 0..3000u64 {
+        let start = 0x10000 * (index + 1);
+        fake = fake.region(start, start + 0x1000, "r--p", 7 + index, "?");
+        fake.regions.last_mut().unwrap().name = Bytes::new(format!("/memfd:sealed-{index} (deleted)").as_bytes());
+    }
+    let mut state = DebugState::new(process::machine());
+    state.attach(fake.target());
+    for line in ["walk ", "walk 'memfd:sealed-1", "regions where name == ", "regions where name == \"memfd:sealed-19"] {
+        let begun = std::time::Instant::now();
+        let offers = complete(COMMANDS, &state, line, line.len(), BETWEEN_KEYS).1;
+        assert!(!offers.is_empty() && offers.len() < 1000, "{line}: {} offers", offers.len());
+        assert!(begun.elapsed() < 20 * BETWEEN_KEYS, "{line}: {:?}", begun.elapsed());
+    }
+}
+
+#[test]
 fn commands_are_completed_with_a_blank() {
     assert_eq!(replacements("wal"), ["walk "]);
     assert_eq!(replacements("info p"), ["process "]);

@@ -279,6 +279,8 @@ pub struct Notes<'a> {
     raw_text: Cell<Option<(Expected, usize)>>,
     classes: RefCell<Vec<Spanned<Class>>>,
     hints: RefCell<Vec<(usize, String)>>,
+    /// Whether words of clauses are no names: what follows them is completed.
+    refuses_clause_words: Cell<bool>,
 }
 
 impl<'a> Notes<'a> {
@@ -299,7 +301,13 @@ impl<'a> Notes<'a> {
             raw_text: Cell::default(),
             classes: RefCell::default(),
             hints: RefCell::default(),
+            refuses_clause_words: Cell::default(),
         }
+    }
+
+    /// Makes the words of clauses no names.
+    pub(crate) fn refuse_clause_words(&self) {
+        self.refuses_clause_words.set(true);
     }
 
     /// Returns the tokens as input.
@@ -389,6 +397,13 @@ impl ParseError<Tokens<'_>> for Failed {
 }
 
 impl<'a> Tokens<'a> {
+    /// Returns whether a word begins a clause, and can be no name here: only where a value is completed.
+    pub(crate) fn is_clause_word(self, word: &str) -> bool {
+        const WORDS: [&str; 13] =
+            ["by", "every", "for", "from", "full", "in", "limit", "of", "top", "until", "where", "with", "without"];
+        self.notes.refuses_clause_words.get() && self.scope == BareWords::Value && WORDS.contains(&word)
+    }
+
     pub(crate) fn first(&self) -> Option<&'a Token<'a>> {
         self.rest.first()
     }

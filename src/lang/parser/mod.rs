@@ -131,6 +131,7 @@ pub(super) fn expected_at_end(
     let replaced = as_parsed(language, line, tokens);
     let tokens = replaced.as_deref().unwrap_or(tokens);
     let notes = Notes::new(language, line, tokens.len());
+    notes.refuse_clause_words();
     let raw = match whole_line(notes.input(tokens)) {
         Ok(_) => notes.raw_text(),
         Err(_) => None,

@@ -50,8 +50,9 @@ fn in_module<'a, T>(input: Tokens<'a>, inside: impl Fn(Tokens<'a>) -> Parsed<'a,
 /// Parses a name, alone or before a `!`.
 pub(crate) fn named(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     let is_bare = |token: &Token<'_>| token.kind == TokenKind::Name;
-    let is_operator = |token: &Token<'_>| is_bare(token) && is_operator_word(token.text);
-    let (behind, first) = input.accept_operand(|token| name(token).filter(|_| !is_operator(token)))?;
+    let is_word =
+        |token: &Token<'_>| is_bare(token) && (is_operator_word(token.text) || input.is_clause_word(token.text));
+    let (behind, first) = input.accept_operand(|token| name(token).filter(|_| !is_word(token)))?;
     let unquoted = input.first().is_some_and(is_bare);
     if unquoted && behind.first().is_some_and(|token| is_mark(token, "(")) {
         return unknown_function(input, &first);

@@ -395,7 +395,8 @@ record! {
 
 impl Record for RegionsSummary {
     fn write(&self, text: &mut Text) {
-        text.line(write_summary, self);
+        text.answer_of_rows(write_summary, self);
+        text.line(|lines, summary| remarks(lines, summary.cut_short, summary.changed), self);
         text.notes();
     }
 
@@ -417,7 +418,6 @@ fn write_summary(lines: &mut Lines, summary: &RegionsSummary) {
     if let Some(swapped) = summary.swapped.filter(|&swapped| swapped > 0) {
         line.plain(format!(", {} swapped", size(swapped)));
     }
-    remarks(lines, summary.cut_short, summary.changed);
 }
 
 /// Samples of its records.

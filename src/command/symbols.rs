@@ -163,17 +163,22 @@ static SYMBOLS: Table<SymbolRow> = Table::of(&[
 
 impl Record for SymbolsSummary {
     fn write(&self, text: &mut Text) {
-        text.line(write_summary, self);
+        text.answer_of_rows(write_summary, self);
+        text.line(write_silent, self);
     }
 }
 
-/// `12 symbols`, and the modules without symbols.
+/// `12 symbols`
 fn write_summary(lines: &mut Lines, summary: &SymbolsSummary) {
     let line = lines.line();
     line.plain(counted(summary.symbols, "symbol"));
     if summary.cut_short {
         line.plain("; there are more: the limit is reached");
     }
+}
+
+/// The modules without symbols.
+fn write_silent(lines: &mut Lines, summary: &SymbolsSummary) {
     for silent in &summary.silent {
         let line = lines.line();
         line.plain("no symbols of ")

@@ -219,7 +219,7 @@ impl ThreadsSummary {
 
 impl Record for ThreadsSummary {
     fn write(&self, text: &mut Text) {
-        text.line(write_summary, self);
+        text.answer_of_rows(write_summary, self);
         text.notes();
     }
 }

@@ -39,7 +39,7 @@ impl Command for Walk {
         text: "\
 Lists the pages of a range. Neighbours with the same state, kind, flags and map count, and with consecutive frames, \
 share a row. `mapcount` is the number of mappings of each frame. Untouched memory is skipped \
-quickly. Ends with totals.
+quickly. The totals come first, or last where the rows are very many.
 
   where FILTER  only pages that match: present, dirty, mapcount > 1 and more (`help filters`)
   by KEY        a row for each group, by one key or by two: `by region, state` (`help language` explains the keys)

@@ -209,7 +209,7 @@ impl Renderer for Text {
     }
 
     fn pause(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        self.stop_holding();
+        self.stop_waiting();
         self.flush(out)
     }
 

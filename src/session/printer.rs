@@ -46,7 +46,7 @@ pub struct Printer<'a> {
     has_reader: bool,
     /// Whether a record was printed.
     has_emitted: bool,
-    /// The time of the last record, if the renderer may hold a part of its text.
+    /// The time of the first record of which the renderer may hold a part of the text.
     held_since: Option<Instant>,
 }
 
@@ -200,7 +200,7 @@ impl Sink for Printer<'_> {
         let rendered = self.renderer.record(record, &mut self.text);
         let written = rendered.and_then(|()| self.write_text());
         self.text.clear();
-        self.held_since = Some(Instant::now());
+        self.held_since.get_or_insert_with(Instant::now);
         // Results from before Ctrl-C are still printed.
         self.after(written)?;
         self.check()
@@ -234,7 +234,8 @@ impl Sink for Printer<'_> {
 
     fn progress(&mut self, done: u64, total: u64, what: &'static str) -> Result<(), Stopped> {
         self.check()?;
-        if self.held_since.is_some_and(|since| since.elapsed() >= PATIENCE) {
+        // Elsewhere the order of the lines must not depend on the time.
+        if self.destination.is_live() && self.held_since.is_some_and(|since| since.elapsed() >= PATIENCE) {
             self.write_held()?;
         }
         if !self.progress.borrow().is_due() {

@@ -87,7 +87,11 @@ fn shared_memory_that_has_no_name_needs_no_file_to_be_deleted() {
 #[test]
 fn pages_of_zeros_are_one_row_and_no_run() {
     let run = demo("translate $zero");
-    assert_eq!(run.is_fine().out.lines().count(), 3, "a heading, a row and the sum: {run:?}");
+    assert_eq!(
+        run.is_fine().out.lines().filter(|line| !line.is_empty()).count(),
+        3,
+        "the sum, a heading and a row: {run:?}"
+    );
 }
 
 #[test]

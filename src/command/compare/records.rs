@@ -221,7 +221,12 @@ fn bytes(page_size: u64, pages: u64) -> Cell<'static> {
 
 impl Record for ComparisonSummary {
     fn write(&self, text: &mut Text) {
-        text.line(comparison_summary, self);
+        match self.memory {
+            // The heading of its rows.
+            Some(_) => text.line(comparison_summary, self),
+            None => text.answer_of_rows(comparison_summary, self),
+        }
+        text.line(comparison_remarks, self);
     }
 
     fn ends_pictures(&self) -> bool {
@@ -270,6 +275,10 @@ fn comparison_total(lines: &mut Lines, total: &ComparisonTotal) {
 fn comparison_summary(lines: &mut Lines, summary: &ComparisonSummary) {
     let head = format!("{} compared with {} ({}): ", summary.pid, summary.other, summary.process);
     write_counts(lines.line().indent(2).plain(head), &summary.counts, summary.page_size);
+}
+
+/// What the sums leave out, and the other memory of the process.
+fn comparison_remarks(lines: &mut Lines, summary: &ComparisonSummary) {
     if summary.ended {
         let most = size(summary.counts.shared.saturating_mul(summary.page_size));
         let text =

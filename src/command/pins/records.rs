@@ -141,7 +141,8 @@ static HOLDERS: Table<PinHolder> = Table::of(&[
 
 impl Record for PinsSummary {
     fn write(&self, text: &mut Text) {
-        text.line(summary, self);
+        text.answer_of_rows(summary, self);
+        text.line(what_is_not_listed, self);
         text.notes();
     }
 }
@@ -169,6 +170,10 @@ fn summary(lines: &mut Lines, summary: &PinsSummary) {
         Some(locked) => part(Role::Plain, format!("{} locked; {MLOCK_KEEPS}", count(locked))),
         None => {}
     }
+}
+
+/// What holds pages and is in no row.
+fn what_is_not_listed(lines: &mut Lines, summary: &PinsSummary) {
     if let Some(bytes) = summary.vm_pin {
         let text = format!("VmPin: {}; vmsplice, O_DIRECT and many drivers are not counted", size(bytes));
         lines.line().indent(2).prose(Role::Plain, &text);

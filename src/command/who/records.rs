@@ -106,12 +106,13 @@ pub static MAPPERS: Table<MapperRow> = Table::of(&[
 
 impl Record for WhoSummary {
     fn write(&self, text: &mut Text) {
-        text.line(summary, self);
+        text.answer_of_rows(answer, self);
+        text.line(completeness, self);
     }
 }
 
-/// `frame 0x1a4eac at 0x1a4eac000: 3 mappings in 2 processes; the kernel counts 3`, and how complete that is.
-pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
+/// `frame 0x1a4eac at 0x1a4eac000: 3 mappings in 2 processes; the kernel counts 3`
+fn answer(lines: &mut Lines, summary: &WhoSummary) {
     let line = lines.line();
     line.indent(2).plain("frame ").push(Role::Frame, summary.pfn);
     if let Some(physical) = summary.physical {
@@ -121,12 +122,7 @@ pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
     if summary.ended == SearchEnd::Nobody {
         let why = summary.because.as_deref().unwrap_or_default();
         line.word(": ", Role::Plain, format!("no process maps it: {why}"));
-        // The reason says the rest.
-        if summary.kernel_record.as_ref().is_some_and(|record| record.free_block.is_some() || record.slab.is_some()) {
-            write_owner(lines, summary);
-        }
-        write_moved(lines, summary);
-        return write_reasons(lines, summary);
+        return;
     }
     let mappings = match summary.counts.mappings {
         0 => "no mapping found".to_owned(),
@@ -139,6 +135,18 @@ pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
     if let Ok(times) = summary.words.map_count {
         let times = words::map_count(count(times), summary.words.map_count_average);
         line.word("; ", Role::Plain, format!("the kernel counts {times}"));
+    }
+}
+
+/// How complete that is.
+fn completeness(lines: &mut Lines, summary: &WhoSummary) {
+    if summary.ended == SearchEnd::Nobody {
+        // The reason says the rest.
+        if summary.kernel_record.as_ref().is_some_and(|record| record.free_block.is_some() || record.slab.is_some()) {
+            write_owner(lines, summary);
+        }
+        write_moved(lines, summary);
+        return write_reasons(lines, summary);
     }
     let looked_at = format!("searched {}", of(summary));
     let incomplete = match summary.ended {

@@ -48,7 +48,23 @@ pub struct Text {
     has_small_rows: bool,
     /// Neighbours that repeat.
     alike: AlikeRun<RecordForm, WriteHeld>,
+    /// Where the answer to the rows goes.
+    answer_place: AnswerPlace,
 }
+
+/// The place of a sentence that answers, which is known only after the rows that it is to stand before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum AnswerPlace {
+    /// No row has come yet.
+    NoRows,
+    /// At this byte of the text, which is withheld until then.
+    At(usize),
+    /// It is there, or what stands after the place was written without it.
+    Passed,
+}
+
+/// The most bytes that are withheld.
+const MOST_WITHHELD: usize = 256 << 10;
 
 /// Rows under 1 % of a table.
 #[derive(Default)]
@@ -96,6 +112,7 @@ impl Text {
             folded: None,
             has_small_rows: false,
             alike: AlikeRun::new(),
+            answer_place: AnswerPlace::NoRows,
         }
     }
 
@@ -338,6 +355,19 @@ impl Text {
         self.lines.line().indent(2).prose(Role::Plain, sentence);
     }
 
+    /// The sentence that answers, where only all rows give it. It stands before them, unless they are too many to wait
+    /// for it.
+    pub(crate) fn answer_of_rows<T>(&mut self, write: WriteRecord<T>, record: &T) {
+        let AnswerPlace::At(at) = self.answer_place else {
+            return self.line(write, record);
+        };
+        let rows = self.lines.text().split_off(at);
+        write(&mut self.lines, record);
+        self.lines.line();
+        self.lines.text().extend_from_slice(&rows);
+        self.answer_place = AnswerPlace::Passed;
+    }
+
     /// A line, or a few.
     pub(crate) fn line<T>(&mut self, write: WriteRecord<T>, record: &T) {
         self.separate(RecordForm::Line);
@@ -386,6 +416,9 @@ impl Text {
             self.lines.line();
         }
         self.before = shape;
+        if matches!(shape, RecordForm::Row(_) | RecordForm::Part) && self.answer_place == AnswerPlace::NoRows {
+            self.answer_place = AnswerPlace::At(self.lines.text().len());
+        }
     }
 
     /// What it has drawn so far of a timeline.
@@ -455,6 +488,15 @@ impl Text {
         self.named.clear();
         (self.has_small_rows, self.lines.style.is_full) = (false, false);
         self.before = RecordForm::Nothing;
+        self.answer_place = AnswerPlace::NoRows;
+    }
+
+    /// Holds nothing back, because no record may follow for a while.
+    pub(super) fn stop_waiting(&mut self) {
+        self.stop_holding();
+        if let AnswerPlace::At(_) = self.answer_place {
+            self.answer_place = AnswerPlace::Passed;
+        }
     }
 
     /// Writes what is complete.
@@ -462,6 +504,12 @@ impl Text {
     /// # Errors
     /// Those of `out`.
     pub(super) fn flush(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        if let AnswerPlace::At(_) = self.answer_place {
+            if self.lines.text().len() <= MOST_WITHHELD {
+                return Ok(());
+            }
+            self.answer_place = AnswerPlace::Passed;
+        }
         self.lines.write(out)
     }
 }

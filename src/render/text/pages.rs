@@ -209,7 +209,8 @@ pub fn flags<'a>(flags: &Fact<PageFlags>, pmd_mapped: bool) -> Cell<'a> {
 
 impl Record for WalkSummary {
     fn write(&self, text: &mut Text) {
-        text.line(walk_summary, self);
+        text.answer_of_rows(walk_summary, self);
+        text.line(|lines, summary| remarks(lines, summary.cut_short, summary.changed), self);
         text.notes();
     }
 
@@ -224,7 +225,8 @@ impl Record for WalkSummary {
 
 impl Record for FramesSummary {
     fn write(&self, text: &mut Text) {
-        text.line(frames_summary, self);
+        text.answer_of_rows(frames_summary, self);
+        text.line(|lines, summary| remarks(lines, summary.cut_short, false), self);
         text.notes();
     }
 
@@ -274,7 +276,6 @@ pub fn walk_summary(lines: &mut Lines, summary: &WalkSummary) {
             line.plain(format!(" ({} left out)", counted(zeros, "zero page")));
         }
     }
-    remarks(lines, summary.cut_short, summary.changed);
 }
 
 /// Notes that the totals are incomplete, or that regions changed meanwhile.
@@ -318,9 +319,6 @@ pub fn frames_summary(lines: &mut Lines, summary: &FramesSummary) {
     });
     if let Some(end) = summary.memory_ends {
         line.plain("; physical memory ends before frame ").push(Role::Frame, end);
-    }
-    if summary.cut_short {
-        cut_short(lines);
     }
 }
 

@@ -16,7 +16,7 @@ use crate::command::{RECORDS, account, huge};
 use crate::kernel::{Kind, Name, PageFlags, State};
 use crate::render::{Json, More, Record, Renderer, Text, Theme, theme};
 use crate::report::{
-    AccessOutcome, Effect, ErrorPlace, ErrorReport, Explanation, FieldDescription, Reason, RegionReport, Shape,
+    AccessOutcome, Effect, ErrorPlace, ErrorReport, Explanation, FieldDescription, Note, Reason, RegionReport, Shape,
     Translation, WhoCounts,
 };
 use jiff::tz::TimeZone;
@@ -369,14 +369,15 @@ fn a_walk_has_one_heading_and_says_each_reason_once() {
     assert_data_eq!(
         text(Some(120), &walk),
         str![[r#"
+40,512 pages, 158 MiB: 40,000 present, 2 swapped, 510 untouched; 1201 physical runs, the longest 2 MiB at 0x555555558000
+physical addresses 0xfffff000 to 0x4eb04ffff: some below 4 GiB, some not (4 zero pages left out)
+
 start          end                size pages  state     kind            frame    mapcount  region      flags
 0x7ffff7dc0000 0x7ffff7de8000  160 KiB    40  present   file            0x1a4eac       31  libc.so.6   RUlAM
 0x7ffff7de8000 0x7ffff7de9000    4 KiB     1  present   file            hidden          ?  libc.so.6   ?
 0x7ffff7de8000 0x7ffff7de9000    4 KiB     1  present   file            hidden          ?  libc.so.6   ?
 0x7fffe0000000 0x7fffe0200000 2048 KiB   512  present   anonymous huge  0x13d400       ~1  (anonymous) UlAMabHtd
 0x555555579000 0x555555679000 1024 KiB   256  untouched anonymous       -               -  [heap]      -
-40,512 pages, 158 MiB: 40,000 present, 2 swapped, 510 untouched; 1201 physical runs, the longest 2 MiB at 0x555555558000
-physical addresses 0xfffff000 to 0x4eb04ffff: some below 4 GiB, some not (4 zero pages left out)
 stopped early: the totals cover only the rows above
 the regions changed during the command: run it again for a consistent answer
 letters   `help flags` explains flags and their letters
@@ -387,6 +388,26 @@ unknown   flags, map count, order: /proc/kpageflags may be read by root alone
 "#]]
         .raw()
     );
+}
+
+#[test]
+fn the_answer_to_rows_stands_before_them_unless_they_are_very_many() {
+    let said = |rows: usize| {
+        let mut walk: Vec<Box<dyn Record>> = (0..rows).map(|_| Box::new(pages()) as _).collect();
+        walk.extend([Box::new(Note { message: "a remark".into() }) as Box<dyn Record>, Box::new(walk_summary())]);
+        text(None, &walk)
+    };
+    let starts = |said: &str, with: &str| said.lines().next().is_some_and(|line| line.starts_with(with));
+    let few = said(3);
+    assert!(starts(&few, "40,512 pages") && few.contains("present   file"), "{few}");
+    let remarks: Vec<&str> = few.lines().skip_while(|line| !line.starts_with("note: ")).collect();
+    assert!(
+        remarks.iter().any(|line| line.starts_with("stopped early: the totals cover only the rows above")),
+        "{few}"
+    );
+    let many = said(4000);
+    assert!(starts(&many, "start ") && many.contains("\n40,512 pages"));
+    assert!(starts(&said(0), "note: "));
 }
 
 #[test]

@@ -186,13 +186,16 @@ impl HeldRows {
             .then(|| (Role::Dim, "0 where known".to_owned()))
     }
 
-    /// Writes sizes in one unit: those of the table, if one suits all, or else those of each column.
+    /// Writes sizes in one unit: those of the table, if one suits all, or else those of each column, there in several
+    /// units if need be.
     fn align_units(&mut self, is_exact: bool) {
         let size = |cell: &Cell<'_>| if let CellText::Size(bytes) = cell.words { Some(bytes) } else { None };
         let of_table = Scale::of(self.rows.iter().flatten().filter_map(size), is_exact);
         for index in 0..self.columns.len() {
             let sizes = self.rows.iter().filter_map(|cells| cells.get(index)).filter_map(size);
-            let Some(scale) = of_table.or_else(|| Scale::of(sizes, is_exact)) else {
+            let of_column = || Scale::of(sizes.clone(), is_exact);
+            let of_parts = || if is_exact { None } else { Scale::of_several_units(sizes.clone()) };
+            let Some(scale) = of_table.or_else(of_column).or_else(of_parts) else {
                 continue;
             };
             for cell in self.rows.iter_mut().filter_map(|cells| cells.get_mut(index)) {

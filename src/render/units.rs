@@ -113,35 +113,72 @@ impl Default for Number {
     }
 }
 
-/// One unit for several sizes, so that their digits stand below each other.
+/// The units of several sizes, so that they can be compared: one for all, or as few as possible.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Scale {
-    power: usize,
-    decimals: usize,
+    /// The smallest unit and the largest.
+    powers: [usize; 2],
+    /// The decimals of sizes in each unit.
+    decimals: [usize; UNITS.len()],
 }
 
 impl Scale {
     /// The unit that suits all these sizes, if there is one and it is needed. With `is_exact` it rounds none.
     pub(super) fn of(sizes: impl Iterator<Item = u64> + Clone, is_exact: bool) -> Option<Self> {
-        // Sizes from here on take a larger unit. Exact ones may be longer, since a larger unit rounds them.
-        let too_large = if is_exact { 100_000 } else { 10_000 };
         let sizes = sizes.filter(|bytes| *bytes > 0);
         let [least, most] = [sizes.clone().min()?, sizes.clone().max()?];
         let exact = sizes.map(|bytes| bytes.trailing_zeros() as usize / 10).min()?;
-        let power = (exact..UNITS.len()).find(|power| most >> (10 * power) < too_large)?;
+        let power = Self::largest_unit(most, exact, is_exact)?;
         let decimals = usize::from(power > exact);
         // Two digits are left of each.
         let is_suitable = power == exact || !is_exact && least >> (10 * power) >= 1;
-        (least != most && is_suitable).then_some(Scale { power, decimals })
+        (least != most && is_suitable).then_some(Scale { powers: [power; 2], decimals: [decimals; UNITS.len()] })
     }
 
-    /// A size in this unit.
+    /// Where no unit suits all: each size in the largest one in which it is at least 1, so that a larger size never
+    /// has a smaller unit, and the sizes of each unit with the same decimals.
+    pub(super) fn of_several_units(sizes: impl Iterator<Item = u64> + Clone) -> Option<Self> {
+        let sizes = sizes.filter(|bytes| *bytes > 0);
+        let [least, most] = [sizes.clone().min()?, sizes.clone().max()?];
+        let exact = sizes.clone().map(|bytes| bytes.trailing_zeros() as usize / 10).min()?;
+        let common = Self::largest_unit(most, exact, false)?;
+        let is_common = sizes.clone().filter(|bytes| bytes >> (10 * common) >= 1).count() > 1;
+        let largest = if is_common { common } else { unit_of(most) };
+        let mut scale = Scale { powers: [0, largest], decimals: [0; UNITS.len()] };
+        for bytes in sizes {
+            let power = scale.power(bytes);
+            if bytes.trailing_zeros() as usize / 10 < power {
+                *scale.decimals.get_mut(power)? = 1;
+            }
+        }
+        (least != most).then_some(scale)
+    }
+
+    /// The smallest unit from `least` on in which a size is no long number.
+    fn largest_unit(size: u64, least: usize, is_exact: bool) -> Option<usize> {
+        // Exact sizes may be longer, since a larger unit rounds them.
+        let too_large = if is_exact { 10_000_000 } else { 10_000 };
+        (least..UNITS.len()).find(|power| size >> (10 * power) < too_large)
+    }
+
+    fn power(self, bytes: u64) -> usize {
+        let [least, most] = self.powers;
+        unit_of(bytes).clamp(least, most)
+    }
+
+    /// A size in its unit.
     pub(super) fn size(self, bytes: u64) -> String {
-        let Scale { power, decimals } = self;
+        let power = self.power(bytes);
+        let decimals = self.decimals.get(power).copied().unwrap_or_default();
         let in_unit = bytes as f64 / (1u64 << (10 * power)) as f64;
         let unit = UNITS.get(power).copied().unwrap_or_default();
         format!("{in_unit:.decimals$} {unit}")
     }
+}
+
+/// The largest unit in which a size is at least 1.
+fn unit_of(bytes: u64) -> usize {
+    bytes.checked_ilog2().map_or(0, |log| log as usize / 10)
 }
 
 /// A number of bytes as [`Number::size`] writes it.
@@ -150,7 +187,7 @@ pub fn size(bytes: u64) -> String {
 }
 
 fn round(bytes: u64) -> String {
-    let power = (bytes.ilog2() / 10) as usize;
+    let power = unit_of(bytes);
     let in_unit = bytes as f64 / (1u64 << (10 * power)) as f64;
     let decimals = usize::from(in_unit < 99.95);
     let unit = UNITS.get(power).copied().unwrap_or("B");
@@ -264,13 +301,29 @@ mod tests {
         let (kib, mib, gib) = (1 << 10, 1 << 20, 1 << 30);
         assert_eq!(both(&[21_196 * kib, 8 * kib]), ["", "21196 KiB, 8 KiB"]);
         assert_eq!(both(&[48 * mib, 32 * mib + 100 * kib]), ["48.0 MiB, 32.1 MiB", "49152 KiB, 32868 KiB"]);
-        assert_eq!(both(&[gib + 300 * mib, 71 * mib + 788 * kib]), ["1324.0 MiB, 71.8 MiB", ""]);
+        assert_eq!(both(&[gib + 300 * mib, 71 * mib + 788 * kib]), ["1324.0 MiB, 71.8 MiB", "1355776 KiB, 73492 KiB"]);
         assert_eq!(both(&[30 * gib + kib, 300 * mib]), ["", ""]);
+        assert_eq!(both(&[gib, 4 * kib]), ["", "1048576 KiB, 4 KiB"]);
         // Too far apart, the same, or none.
-        for sizes in [&[gib, 4 * kib][..], &[4 * kib, 4 * kib], &[0, 0], &[]] {
+        for sizes in [&[100 * gib, 4 * kib][..], &[4 * kib, 4 * kib], &[0, 0], &[]] {
             assert_eq!(both(sizes), ["", ""], "{sizes:?}");
         }
         assert_eq!(both(&[2 * mib, 3 * mib]), ["2 MiB, 3 MiB", "2 MiB, 3 MiB"]);
+    }
+
+    #[test]
+    fn no_size_has_a_smaller_unit_than_a_smaller_size() {
+        let texts = |sizes: &[u64]| {
+            let scale = Scale::of_several_units(sizes.iter().copied()).expect("sizes that differ");
+            sizes.iter().map(|bytes| scale.size(*bytes)).collect::<Vec<_>>().join(", ")
+        };
+        let (kib, mib, gib) = (1u64 << 10, 1u64 << 20, 1u64 << 30);
+        assert_eq!(texts(&[56 * mib, 8188 * kib, 464 * kib, 4 * kib]), "56.0 MiB, 8.0 MiB, 464 KiB, 4 KiB");
+        assert_eq!(texts(&[56 * mib, 8 * mib, 4 * kib]), "56 MiB, 8 MiB, 4 KiB");
+        assert_eq!(texts(&[30 * gib, 8188 * kib, 300 * mib]), "30 GiB, 8.0 MiB, 300.0 MiB");
+        assert_eq!(texts(&[gib + 300 * mib, 64 * mib, 4 * kib]), "1324 MiB, 64 MiB, 4 KiB");
+        assert_eq!(texts(&[gib, 4 * kib]), "1 GiB, 4 KiB");
+        assert_eq!(texts(&[2 * mib + 12, 12, 0]), "2.0 MiB, 12 B, 0 B");
     }
 
     #[test]

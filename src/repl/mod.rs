@@ -110,8 +110,12 @@ impl<'a> Prompt<'a> {
         }
     }
 
-    /// The next line: first those that were typed before the editor was there.
+    /// The next line: first the one that was typed to the pager, and those that were typed before the editor was there.
     fn read(&mut self, prompt: &str) -> Result<String, ReadlineError> {
+        if let Some(line) = self.session.borrow_mut().take_line_of_pager() {
+            writeln!(io::stdout(), "{prompt}{line}")?;
+            return Ok(line);
+        }
         let typed = std::mem::take(&mut self.typed_ahead);
         match typed.split_once('\n') {
             Some((line, rest)) => {

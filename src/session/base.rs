@@ -78,6 +78,8 @@ pub struct Session {
     pub(super) reply: Option<Reply>,
     /// The last command typed, if an empty line repeats it.
     pub(super) repeatable: Option<Repeatable>,
+    /// The line that was typed in the place of an answer to the pager.
+    pub(super) typed_at_pager: Option<String>,
     /// The remarks about the kernel and rights that are on the screen.
     pub(super) remarks: RemarksMade,
     /// Whether the last answer on the screen ends inside a row.
@@ -142,6 +144,7 @@ impl Session {
             text_reply: None,
             reply: None,
             repeatable: None,
+            typed_at_pager: None,
             remarks: RemarksMade::default(),
             ends_in_row: false,
         })
@@ -168,6 +171,11 @@ impl Session {
             let text = concat!("pmdb ", env!("CARGO_PKG_VERSION"), ". For help, type: help\n");
             self.print(&EchoedText { text: text.into() });
         }
+    }
+
+    /// Takes the line that was typed in the place of an answer to the pager.
+    pub fn take_line_of_pager(&mut self) -> Option<String> {
+        self.typed_at_pager.take()
     }
 
     /// Ends the row of an answer without a line end, because the editor would draw the prompt over it.

@@ -280,7 +280,8 @@ impl Session {
                     return Ok(Destination::Shared(shared.clone()));
                 }
                 let size = self.pager_size();
-                let pager = size.and_then(|(height, width)| Pager::new(interrupts, height, width));
+                let user_commands = || self.state.commands.keys().cloned().collect();
+                let pager = size.and_then(|(height, width)| Pager::new(interrupts, height, width, user_commands()));
                 let held_rows = size.and_then(|(height, width)| {
                     let (program, permit) = self.pager_program()?;
                     Some(FirstRows::new(program, permit, height, width))
@@ -356,10 +357,13 @@ impl Session {
     fn close(
         &mut self,
         job: &Job,
-        destination: Destination<'_>,
+        mut destination: Destination<'_>,
         ended: OutputEnd,
         was_interrupted: bool,
     ) -> LineOutcome {
+        if let Destination::Screen { pager: Some(pager), .. } = &mut destination {
+            self.typed_at_pager = pager.take_command().or(self.typed_at_pager.take());
+        }
         let (what, closed) = match &destination {
             Destination::Screen { pager: Some(_), .. } => ("standard output", LineOutcome::Interrupted),
             Destination::Screen { pager: None, .. } => ("standard output", LineOutcome::Closed),

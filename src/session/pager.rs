@@ -3,6 +3,7 @@
 
 use super::interrupt::Interrupts;
 use super::shell::{self, ShellIo, ShellPermit};
+use crate::command::LANGUAGE;
 use crate::render::cut;
 use crate::report::Stopped;
 use std::borrow::Cow;
@@ -13,30 +14,46 @@ use unicode_width::UnicodeWidthChar;
 
 const QUESTION: &str = "--Type <RET> for more, q to quit, c to continue without paging--";
 
-/// The remark for a line that is not an answer.
+/// The remark for a line between two steps of a command file that is not an answer.
 const NOT_RUN: &str = "This was not run: type q first, then the command at the prompt.";
 
-/// Counts rows, and stops with a question when the screen is full.
+/// The remark for a line that is neither an answer nor a command.
+const NO_ANSWER: &str = "Neither an answer nor a command.";
+
+/// Counts rows, and stops with a question when the screen is full. A command in the place of an answer leaves it.
 #[derive(Debug)]
 pub struct Pager<'a> {
     interrupts: &'a Interrupts,
+    /// The commands that the user has defined.
+    user_commands: Vec<String>,
+    /// The command that was typed in the place of an answer.
+    command: Option<String>,
     height: usize,
     width: usize,
     rows: usize,
     is_paging: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 enum PagerKey {
     More,
     Rest,
     Leave,
+    /// Leave, and run this.
+    Run(String),
 }
 
 impl<'a> Pager<'a> {
     /// Makes a pager for a screen of this size; `None` if the screen has no room for a row and the question.
-    pub fn new(interrupts: &'a Interrupts, height: usize, width: usize) -> Option<Self> {
-        (height >= 2).then(|| Pager { interrupts, height, width: width.max(1), rows: 0, is_paging: true })
+    pub fn new(interrupts: &'a Interrupts, height: usize, width: usize, user_commands: Vec<String>) -> Option<Self> {
+        let width = width.max(1);
+        let command = None;
+        (height >= 2).then_some(Pager { interrupts, user_commands, command, height, width, rows: 0, is_paging: true })
+    }
+
+    /// Takes the command that was typed in the place of an answer.
+    pub fn take_command(&mut self) -> Option<String> {
+        self.command.take()
     }
 
     /// Writes text, and stops with a question at each full screen.
@@ -61,15 +78,19 @@ impl<'a> Pager<'a> {
         let key = loop {
             write!(output, "{}", question(self.width))?;
             output.flush()?;
-            if let Some(key) = read_answer(io::stdin().as_fd(), self.interrupts)? {
+            if let Some(key) = read_answer(io::stdin().as_fd(), self.interrupts, &self.user_commands)? {
                 break key;
             }
-            writeln!(output, "{NOT_RUN}")?;
+            writeln!(output, "{NO_ANSWER}")?;
         };
         match key {
             PagerKey::More => self.rows = 0,
             PagerKey::Rest => self.is_paging = false,
             PagerKey::Leave => return Err(io::ErrorKind::BrokenPipe.into()),
+            PagerKey::Run(line) => {
+                self.command = Some(line);
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
         }
         Ok(())
     }
@@ -114,8 +135,12 @@ fn is_letter(line: &[u8], letter: u8) -> bool {
     line.trim_ascii().eq_ignore_ascii_case(&[letter])
 }
 
-/// Reads the answer; `None` for anything else, such as a command.
-fn read_answer(input: BorrowedFd<'_>, interrupts: &Interrupts) -> io::Result<Option<PagerKey>> {
+/// Reads the answer; `None` for a line that is neither an answer nor a command.
+fn read_answer(
+    input: BorrowedFd<'_>,
+    interrupts: &Interrupts,
+    user_commands: &[String],
+) -> io::Result<Option<PagerKey>> {
     let Some(line) = read_line(input, interrupts)? else {
         return Ok(Some(PagerKey::Leave));
     };
@@ -123,14 +148,19 @@ fn read_answer(input: BorrowedFd<'_>, interrupts: &Interrupts) -> io::Result<Opt
         line if line.trim_ascii().is_empty() => Some(PagerKey::More),
         line if is_letter(line, b'q') => Some(PagerKey::Leave),
         line if is_letter(line, b'c') => Some(PagerKey::Rest),
-        _ => None,
+        line => {
+            let line = String::from_utf8_lossy(line);
+            let first = line.split_whitespace().next().unwrap_or_default();
+            let is_command = user_commands.iter().any(|name| name == first) || LANGUAGE.parse_line(&line).is_ok();
+            is_command.then(|| PagerKey::Run(line.into_owned()))
+        }
     })
 }
 
 /// Reads a line byte by byte, as gdb does, because the rest of the input is for the prompt. Returns the line, truncated
-/// to the length of an answer; `None` at the end of the input.
+/// to the length of a line of a terminal; `None` at the end of the input.
 fn read_line(input: BorrowedFd<'_>, interrupts: &Interrupts) -> io::Result<Option<Vec<u8>>> {
-    const LONGEST: usize = 80;
+    const LONGEST: usize = 4096;
     let mut line = Vec::new();
     loop {
         if let Err(Stopped::Interrupted | Stopped::Closed) = interrupts.wait_readable(input) {
@@ -244,7 +274,7 @@ mod tests {
     #[test]
     fn what_fits_the_screen_is_not_asked_about() {
         let interrupts = Interrupts::listen().unwrap();
-        let mut pager = Pager::new(&interrupts, 4, 80).unwrap();
+        let mut pager = Pager::new(&interrupts, 4, 80, Vec::new()).unwrap();
         let mut screen = Vec::new();
         pager.write(b"one\ntwo\nthree\n", &mut screen).unwrap();
         assert_eq!(screen, b"one\ntwo\nthree\n");
@@ -257,15 +287,18 @@ mod tests {
             let (input, mut keys) = io::pipe().unwrap();
             keys.write_all(typed.as_bytes()).unwrap();
             drop(keys);
-            read_answer(input.as_fd(), &interrupts).unwrap()
+            read_answer(input.as_fd(), &interrupts, &["again".to_owned()]).unwrap()
         };
         assert_eq!(answer("\n"), Some(PagerKey::More));
         assert_eq!(answer("q\n"), Some(PagerKey::Leave));
         assert_eq!(answer("c\nmore"), Some(PagerKey::Rest));
         assert_eq!(answer(""), Some(PagerKey::Leave));
         // A command is no answer, whatever its first letter is.
-        for command in ["compare children\n", "quit\n", "pmap\n"] {
-            assert_eq!(answer(command), None, "{command}");
+        for command in ["compare children", "quit", "walk all where dirty by state top 5 | grep -c x", "again 3"] {
+            assert_eq!(answer(&format!("{command}\n")), Some(PagerKey::Run(command.to_owned())));
+        }
+        for other in ["cc\n", "no\n", "y\n"] {
+            assert_eq!(answer(other), None, "{other}");
         }
     }
 

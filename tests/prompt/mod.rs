@@ -453,6 +453,16 @@ fn long_output_stops_at_each_screen() {
     terminal.sees("without paging--");
     terminal.types("\u{3}");
     terminal.sees(PROMPT);
+    // A command leaves the pager and runs, and so do those behind it.
+    terminal.enters("show");
+    terminal.sees("without paging--");
+    terminal.types("nonsense\r");
+    terminal.sees("Neither an answer nor a command.");
+    terminal.sees("without paging--");
+    terminal.types("print 40 + 2\rprint 40 + 3\r");
+    terminal.sees("print 40 + 2");
+    terminal.sees("$1 = 42");
+    terminal.sees("$2 = 43");
     terminal.answer("set pagination off");
     assert!(!terminal.answer("show").contains("--Type"));
 }

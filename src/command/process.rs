@@ -53,7 +53,9 @@ with its meaning.",
             MemoryField { name, bytes, meaning }
         });
         let memory: Vec<MemoryField> = memory.collect();
-        let (mappings, unmerged) = mappings(&target, context.sink)?;
+        let regions = target.process.regions_within(&mut context.sink.budget())?;
+        let gate = regions.iter().map(|region| &region.name).find(|name| GATES.contains(&name.as_bytes())).cloned();
+        let (mappings, unmerged) = mappings(&target, &regions, context.sink)?;
         let report = ProcessReport {
             pid: status.pid,
             parent: status.parent,
@@ -70,6 +72,7 @@ with its meaning.",
             limits: limits(&target, &memory),
             memory,
             mappings,
+            gate,
             most_mappings: target.machine.most_mappings().map_err(Reason::from),
             unmerged,
             frames_hidden: target.process.has_page_map().then(|| target.process.are_frames_hidden()),
@@ -86,10 +89,13 @@ const SHOWN_DIFFERENCES: usize = 3;
 const GATES: [&[u8]; 2] = [b"[vsyscall]", b"[vectors]"];
 
 /// Its mappings, as `vm.max_map_count` counts them, and where half of that is used, in what neighbours differ.
-fn mappings(target: &Target, sink: &mut dyn Sink) -> Result<(u64, Fact<Vec<UnmergedPairs>>), Error> {
+fn mappings(
+    target: &Target,
+    regions: &[Region],
+    sink: &mut dyn Sink,
+) -> Result<(u64, Fact<Vec<UnmergedPairs>>), Error> {
     let mut budget = sink.budget();
-    let regions = target.process.regions_within(&mut budget)?;
-    let mapped: Vec<&Region> = counted_regions(&regions).collect();
+    let mapped: Vec<&Region> = counted_regions(regions).collect();
     let count = mapped.len() as u64;
     if used_limit(target, count).is_none() {
         return Ok((count, Err(Reason::NotApplicable("less than half of vm.max_map_count is used"))));
@@ -203,6 +209,8 @@ record! {
         limits: Vec<LimitField>,
         /// Its mappings.
         mappings: u64,
+        /// A page among its regions that is no mapping, and does not count: `[vsyscall]`.
+        [optional] gate: Option<Name>,
         /// `vm.max_map_count`: with more mappings than this, mmap(2) and mprotect(2) fail with ENOMEM.
         most_mappings: Fact<u64>,
         /// In what neighbouring mappings differ, so that the kernel does not merge them, the most frequent first; not
@@ -291,7 +299,7 @@ fn write_block(lines: &mut Lines, process: &ProcessReport) {
     let line = lines.field("mappings");
     line.push(Role::Plain, count(process.mappings));
     if let Ok(most) = process.most_mappings {
-        line.plain(format!(" of at most {} (vm.max_map_count)", count(most)));
+        line.plain(format!(" of at most {} (vm.max_map_count{})", count(most), without(process.gate.as_ref())));
         if process.mappings >= most - most / 10 {
             line.plain(": more fail with ENOMEM");
         }
@@ -321,6 +329,11 @@ fn write_block(lines: &mut Lines, process: &ProcessReport) {
             .prose(Role::Dim, memory.meaning);
         label = "";
     }
+}
+
+/// What the limit does not count.
+fn without(gate: Option<&Name>) -> String {
+    gate.map_or_else(String::new, |gate| format!(", which leaves out {gate}"))
 }
 
 /// In what neighbouring mappings differ.
@@ -371,6 +384,7 @@ pub(in crate::command) mod samples {
                 LimitField { name: "RLIMIT_MEMLOCK".into(), bytes: 64 << 10, field: "VmLck", used: 64 << 10 },
             ],
             mappings: 60_000,
+            gate: Some(Name::from("[vsyscall]")),
             most_mappings: Ok(65_530),
             unmerged: Ok(vec![
                 UnmergedPairs { pairs: 59_000, differ_in: vec!["protection".into()], meaning: "protection".into() },

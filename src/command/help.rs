@@ -221,6 +221,17 @@ pub fn explains(word: &str) -> bool {
     Question::about(word).next().is_some() || Subject::rows_about(word).next().is_some()
 }
 
+/// The error of a name that is not found, with a hint if `help` has questions about it.
+pub fn word_meant(name: &str, error: eval::Error) -> eval::Error {
+    let word = name.to_lowercase();
+    let mut questions = Question::about(&word).map(|question| format!("`{}`", question.shown.line)).peekable();
+    if questions.peek().is_none() {
+        return error;
+    }
+    let lines: Vec<String> = questions.collect();
+    error.hint(format!("`help {word}` leads to {}", lines.join(" and ")))
+}
+
 fn has_word(text: &str, word: &str) -> bool {
     text.split(|c: char| !c.is_alphanumeric() && !"-_".contains(c)).any(|one| one == word)
 }
@@ -234,10 +245,24 @@ fn no_help(context: &Context, topic: &Spanned<String>, words: &str) -> Error {
         .map(|about| about.name.name)
         .chain(Group::ALL.iter().map(|group| group.name()))
         .chain(SUBJECTS.iter().map(|subject| subject.name))
-        .chain(explained.iter().map(String::as_str));
-    let near = lang::SyntaxError::did_you_mean(words, names);
+        .chain(explained.iter().map(String::as_str))
+        .collect::<Vec<_>>();
+    // Too short a word is near to many others. Here these are few.
+    let lacks_a_letter = |name: &&str| name.len() == words.len() + 1 && is_within(words, name);
+    let mut longer: Vec<String> =
+        names.iter().copied().filter(lacks_a_letter).map(|name| format!("`{name}`")).collect();
+    longer.sort();
+    longer.dedup();
+    let longer = (words.len() >= 3 && !longer.is_empty()).then(|| format!("did you mean {}?", longer.join(" or ")));
+    let near = lang::SyntaxError::did_you_mean(words, names).or(longer);
     let error = eval::Error::new(topic.at, format!("no help on `{}`", topic.node));
     error.hint(near.unwrap_or_else(|| "`help` lists all commands and topics".to_owned())).into()
+}
+
+/// Whether the letters of `part` are in `whole`, in this order.
+fn is_within(part: &str, whole: &str) -> bool {
+    let mut letters = whole.chars();
+    part.chars().all(|letter| letters.any(|other| other == letter))
 }
 
 /// The help of the command that a word of another program stands for.

@@ -7,7 +7,7 @@ use crate::inspect::{
     self, Evidence, FactReader, Group, GroupCounts, Neighbours, PageSums, RowSweep, Selection, StateSet, Step, Totals,
 };
 use crate::kernel::{Key, PageField, PageSize, Region, VirtualAddress};
-use crate::lang::{self, Which, WrittenKey};
+use crate::lang::{self, Range, Spanned, Which, WrittenKey};
 use crate::render::text::block::{DELETED, object_number, region_name};
 use crate::render::units::counted;
 use crate::render::{Record, Sink};
@@ -17,6 +17,12 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+/// A range as it was typed, for a sentence: in backticks if it is several words.
+pub(super) fn name_of_range(range: &Spanned<Range>) -> String {
+    let written = range.node.to_string();
+    if written.contains(' ') { format!("`{written}`") } else { written }
+}
 
 /// A step of several that takes longer shows its own progress.
 pub const LONG_STEP: Duration = Duration::from_millis(500);

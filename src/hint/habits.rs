@@ -147,9 +147,10 @@ pub static HABITS: &[Habit] = &[
         "trace-run",
     ]),
     refuse("pmdb does not unwind the stack: use `{}` in `gdb -p PID`. Here `telescope $sp` shows the contents of the stack, and `info line $pc` the source line", &[
-        "bt", "backtrace", "where", "frame", "up", "down", "select-frame", "faas", "frame apply", "info frame", "info f", "info stack", "info s",
+        "bt", "backtrace", "where", "up", "down", "select-frame", "faas", "frame apply", "info frame", "info f", "info stack", "info s",
         "stackf", "retaddr", "context", "ctx", "ctxp", "info unwinder",
     ]),
+    refuse("`flags pfn:N` explains a page frame, and `flags phys:ADDRESS` that of a physical address; pmdb does not unwind the stack (`telescope $sp` shows its contents)", &["frame"]),
     refuse("all threads share one address space (`info threads` lists them); for one thread, use `{}` in `gdb -p PID`", &[
         "thread", "threads", "t a a", "thread apply", "taas", "tfaas", "thread name", "thread find", "info tasks",
     ]),

@@ -103,6 +103,8 @@ const FOR_WORDS: &[Hint] = &[
     hint("a lone !", words::lone_shell, "!", "as in `!ls`"),
     hint("a unit that there is not", words::unit_behind_number, "walk buf, +8 bytes", "write sizes with K M G T, or p for pages; times with ms s m h"),
     hint("an operator as a name", words::operator_as_name, "print and", "`and` is an operator; put a symbol of that name in 'single quotes'"),
+    hint("a process as a key", words::process_as_key, "account by pid", "`account children`, `account of A, B` and `account \"NAME\"` have a row for each process"),
+    hint("a second key", words::second_key, "account by region, node", "`account` has one key: `walk all by region, state` has two"),
     hint("a fact as a key", words::fact_as_key, "walk heap by pfn", "`pfn` is another one for each page: `by run` shows consecutive frames"),
     hint("a word in a filter of pages", words::word_in_page_filter, "walk heap where resident", "did you mean `present`?"),
     hint("a word in a filter of regions", words::word_in_region_filter, "regions where dirty", "`dirty` is a field of pages: `walk all where dirty …`"),

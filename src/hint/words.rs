@@ -86,6 +86,22 @@ pub(super) fn fact_as_key(failed: &Failure<'_>) -> Option<String> {
         .then(|| format!("`{word}` is another one for each page: `by run` shows consecutive frames"))
 }
 
+/// Returns the hint for `account by pid`: no page belongs to one process.
+pub(super) fn process_as_key(failed: &Failure<'_>) -> Option<String> {
+    let is_key = failed.expected.iter().any(|one| matches!(one, Expected::Key(_)));
+    let is_process = word(failed).is_some_and(|word| ["pid", "process", "processes"].contains(&word));
+    (is_key && is_process)
+        .then(|| "`account children`, `account of A, B` and `account \"NAME\"` have a row for each process".to_owned())
+}
+
+/// Returns the hint for a second key where there is only one.
+pub(super) fn second_key(failed: &Failure<'_>) -> Option<String> {
+    let command = failed.command()?;
+    let by = failed.position.checked_sub(2).and_then(|at| failed.tokens.get(at))?;
+    (by.text == "by" && failed.token()?.text == ",")
+        .then(|| format!("`{command}` has one key: `walk all by region, state` has two"))
+}
+
 /// Returns the function with this name that sums pages; `rss` for `resident`.
 fn sum_of(word: &str) -> Option<&'static str> {
     let word = if word == "resident" { Function::Rss.name() } else { word };

@@ -44,7 +44,8 @@ impl Session {
             }),
         };
         outcome.unwrap_or_else(|message| {
-            let report = ErrorReport { place, code: ErrorCode::Io, ..ErrorReport::of(message) };
+            let hint = built_in_of_name(path);
+            let report = ErrorReport { place, hint, code: ErrorCode::Io, ..ErrorReport::of(message) };
             self.fail(report)
         })
     }
@@ -302,6 +303,12 @@ pub(super) fn open(path: &Path, name: &Name) -> Result<OwnedFd, String> {
 /// Returns whether a path is the name of a built-in file, such as `:dma`.
 pub(super) fn is_built_in(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().starts_with(b":")
+}
+
+/// Returns the hint for the name of a built-in file without its colon.
+fn built_in_of_name(path: &Path) -> Option<String> {
+    let name = path.file_stem()?.to_str()?;
+    SCRIPTS.iter().any(|(script, _)| *script == name).then(|| format!("the built-in command file: `source :{name}`"))
 }
 
 /// Returns the text of a built-in file by a path like `:dma`. `Err` lists the built-in files.

@@ -95,6 +95,32 @@ fn pages_of_zeros_are_one_row_and_no_run() {
 }
 
 #[test]
+fn what_is_no_memory_leads_to_the_line_that_was_meant() {
+    for (line, hint) in [
+        ("explain ENOMEM", "`help enomem` leads to `info process` and `account frames`"),
+        ("account enomem", "`help enomem` leads to"),
+        ("help hep", "did you mean `heap` or `help`?"),
+        ("help alk", "did you mean `walk`?"),
+        ("source oom", "`source :oom`"),
+        ("frame 0x12345000", "`flags phys:ADDRESS`"),
+        ("account children by pid", "`account children`"),
+        ("account by region, node", "`walk all by region, state` has two"),
+    ] {
+        demo(line).failed(1, hint);
+    }
+    let home = Home::new();
+    home.file("old.capture", b"a capture");
+    home.run(&["-batch", "-ex", "compare old.capture", "demo"]).failed(3, "`diff from old.capture`");
+}
+
+#[test]
+fn the_answer_about_a_range_names_it() {
+    assert!(demo("account heap").is_fine().out.starts_with("heap of pmdb-demo ("));
+    assert!(demo("huge demo_buffer, +16K").is_fine().out.starts_with("`demo_buffer, +0x4000` of pmdb-demo ("));
+    assert!(demo("account all").is_fine().out.starts_with("pmdb-demo ("));
+}
+
+#[test]
 fn the_name_of_a_region_is_written_in_single_quotes() {
     demo("walk \"/memfd:demo_shared\" by state").failed(1, "write `'/memfd:demo_shared'`");
     demo("region memfd:demo_shared").failed(1, "`'memfd:demo_shared'`");

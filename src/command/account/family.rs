@@ -11,7 +11,7 @@ use crate::budget::Budget;
 use crate::command::floor::{Context, Error, Flow, Outcome};
 use crate::command::named_pages::name_of_mapping;
 use crate::command::rows::{self, RowLimit, note_hidden_rows, pull};
-use crate::command::{attach, who};
+use crate::command::{attach, help, who};
 use crate::eval::{self, Value};
 pub(in crate::command) use crate::inspect::account::descendants;
 use crate::inspect::account::{
@@ -24,7 +24,7 @@ use crate::lang::display::write_quoted;
 use crate::lang::field::FilterSubject;
 use crate::lang::parser::{Parsed, Tokens, part_to_comma, pattern, place, text, with_commas, word};
 use crate::lang::{self, Expected, Expression, Span, Spanned};
-use crate::process::{self, CgroupMemory, Machine, ProcessHandle};
+use crate::process::{self, CgroupMemory, Machine, ProcessHandle, Target};
 use crate::render::units::counted;
 use crate::render::{More, Sink};
 use crate::report::{Fact, FamilyClass, Reason, Stopped, Why};
@@ -472,8 +472,8 @@ fn freed_by(class: FamilyClass) -> &'static str {
 }
 
 /// The error, with a hint if the word is the name of processes, from which a shell has taken the quotes, or begins a
-/// clause.
-pub(super) fn meant(range: &Spanned<lang::Range>, error: eval::Error) -> eval::Error {
+/// clause; or that of a cgroup, without its path.
+pub(super) fn meant(range: &Spanned<lang::Range>, target: &Target, error: eval::Error) -> eval::Error {
     let name = range.node.to_string();
     if name.strip_prefix("cgroup").is_some_and(|behind| behind.trim_start().starts_with('/')) {
         return error.hint("a clause follows the path: `account cgroup /system.slice by mapping top 5`");
@@ -490,8 +490,22 @@ pub(super) fn meant(range: &Spanned<lang::Range>, error: eval::Error) -> eval::E
         Ok(found) if !found.is_empty() => error.hint(format!(
             "for the processes of this name: `account of {name}`"
         )),
-        _ => error,
+        _ => match cgroup_called(&name, &target.machine) {
+            Some(path) => error.hint(format!("for the cgroup: `account cgroup {path}`")),
+            None => help::word_meant(&name, error),
+        },
     }
+}
+
+/// The first cgroup whose path ends with this name, with or without the kind of its unit.
+fn cgroup_called(name: &str, machine: &Machine) -> Option<Name> {
+    let mut paths = machine.cgroup_paths().ok()?.into_iter();
+    paths.find(|path| {
+        let path = path.to_string();
+        let last = path.rsplit('/').next().unwrap_or_default();
+        let behind = last.strip_prefix(name);
+        behind.is_some_and(|kind| ["", ".service", ".slice", ".scope"].contains(&kind))
+    })
 }
 
 /// The note on a name of memory that processes have too.

@@ -6,7 +6,7 @@ use super::summary::{self, KernelSums};
 use super::{AccountFor, AccountOf, AccountPart, family, rests};
 use crate::command::floor::{Context, Error, Flow, Outcome};
 use crate::command::named_pages::{PagesOfSymbols, name_among_symbols, name_of_mapping, names_in};
-use crate::command::rows::{self, RowLimit, finish, note_hidden_rows, pull};
+use crate::command::rows::{self, RowLimit, finish, name_of_range, note_hidden_rows, pull};
 use crate::eval::{self, Origin, Spans};
 use crate::inspect::account::{AccountSums, Accounting, MemoryObjects};
 use crate::inspect::{AddressSpace, Evidence, Group};
@@ -58,7 +58,12 @@ impl AccountFor {
         };
         let summary = summary::summary(&sums, &kernel, &objects, stopped.is_some());
         if stopped != Some(Stopped::Closed) {
-            sink.answer(records::answer(&summary, by.is_none().then(|| largest_class(&sums)).flatten()))?;
+            let range = part.as_ref().and_then(|_| self.range_as_written());
+            sink.answer(records::answer(
+                range.as_deref(),
+                &summary,
+                by.is_none().then(|| largest_class(&sums)).flatten(),
+            ))?;
             match by {
                 None => self.emit_classes_and_objects(&sums, &objects, sink)?,
                 Some(by) => {
@@ -99,12 +104,20 @@ impl AccountFor {
         let Some(AccountOf::Range(range)) = &self.of else {
             return Ok(None);
         };
-        let subject = eval::subject(range, context.state).map_err(|error| family::meant(range, error))?;
+        let subject = eval::subject(range, context.state).map_err(|error| family::meant(range, target, error))?;
         let spans = subject.spans(range.at, &range_meant(range))?;
         if let Some(note) = family::also_processes(range).filter(|_| !target.machine.is_captured()) {
             context.sink.note(note)?;
         }
         Ok(Some(spans).filter(|spans| *spans.origin() != Origin::All))
+    }
+
+    /// The range, for the answer.
+    fn range_as_written(&self) -> Option<String> {
+        match &self.of {
+            Some(AccountOf::Range(range)) => Some(name_of_range(range)),
+            _ => None,
+        }
     }
 
     /// What it groups by.

@@ -294,13 +294,14 @@ fn of_which(row: &AccountRow) -> Cell<'static> {
     Cell::new(if parts.is_empty() { row.freed_by.to_owned() } else { format!("{parts}; {}", row.freed_by) })
 }
 
-/// `redis-server (812) has 6 GiB in memory: 4 GiB (67 %) is anonymous, exclusive`
-pub(super) fn answer(summary: &AccountSummary, largest: Option<(AccountClass, u64)>) -> String {
+/// `redis-server (812) has 6 GiB in memory: 4 GiB (67 %) is anonymous, exclusive`; of a range `heap of redis-server …`.
+pub(super) fn answer(range: Option<&str>, summary: &AccountSummary, largest: Option<(AccountClass, u64)>) -> String {
     let at_most = if summary.may_be_zeros.is_some() { "at most " } else { "" };
     let whole = summary.bytes;
     let most = largest.map(|(class, bytes)| of_which_most(bytes, whole, words(class)));
     let used = size(whole);
-    format!("{} ({}) has {at_most}{used} in memory{}", summary.process, summary.pid, most.unwrap_or_default())
+    let of = range.map_or_else(String::new, |range| format!("{range} of "));
+    format!("{of}{} ({}) has {at_most}{used} in memory{}", summary.process, summary.pid, most.unwrap_or_default())
 }
 
 /// `: 4 GiB (67 %) is anonymous, exclusive`

@@ -27,6 +27,7 @@ use nom::sequence::preceded;
 use round::ComparisonRound;
 use std::collections::BTreeSet;
 use std::fmt::{self, Formatter};
+use std::path::Path;
 
 /// The keys of `compare … by`: by symbol, pages that begin in none are added up by region.
 const KEYS: TakenKeys = TakenKeys::only(&[Key::Region, Key::Symbol]);
@@ -276,6 +277,13 @@ fn pid(value: &Spanned<lang::Expression>, context: &mut Context) -> Result<u32, 
             Err(Error::Target(error @ process::Error::Ambiguous { .. })) => {
                 Err(eval::Error::target(value.at, error).hint("`compare PID` compares with one of them").into())
             }
+            Err(error) if Path::new(&name).is_file() => match error {
+                Error::Target(error) => {
+                    let hint = format!("for a capture of this process: `diff from {}`", Name::from(&*name));
+                    Err(eval::Error::target(value.at, error).hint(hint).into())
+                }
+                error => Err(error),
+            },
             found => Ok(found?.pid),
         };
     }

@@ -3,6 +3,7 @@
 mod heap;
 
 use super::floor::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
+use super::help;
 use super::huge::Huge;
 use super::region;
 use super::translate::{self, note_shorter, translation};
@@ -102,7 +103,8 @@ key may refuse any access, because the rights of a thread are in registers that 
 
     fn run(&self, context: &mut Context) -> Outcome {
         let Explain { place, with_heap } = self;
-        let (address, spans) = eval::place_and_spans(place, context.state)?;
+        let (address, spans) = eval::place_and_spans(place, context.state)
+            .map_err(|error| help::word_meant(&place.node.to_string(), error))?;
         let target = context.target()?;
         context.state.last_address = Some(address);
         if let Err(error) = target.process.require_page_map() {

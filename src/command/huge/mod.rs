@@ -3,7 +3,7 @@
 pub(super) mod records;
 
 use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
-use super::rows::{Largest, RowLimit, finish, note_hidden_rows, pull, show_largest};
+use super::rows::{Largest, RowLimit, finish, name_of_range, note_hidden_rows, pull, show_largest};
 use crate::eval::{self, AddressOrRange, Origin};
 use crate::inspect::AddressSpace;
 use crate::inspect::huge::{HugeCounts, HugeReason, HugeReport, HugeSweep, HugeZeros};
@@ -148,7 +148,8 @@ make some by compaction.
         if stopped != Some(Stopped::Closed) {
             zeros.finish(sink)?;
             let rows = rows(&space, &report);
-            sink.answer(records::answer(&summary, &rows, self.of.is_some()))?;
+            let range = self.of.as_ref().map(name_of_range);
+            sink.answer(records::answer(&summary, &rows, range.as_deref()))?;
             rows.iter().try_for_each(|row| sink.emit(row))?;
             sizes(&report, sink)?;
         }

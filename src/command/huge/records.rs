@@ -204,8 +204,8 @@ fn words(row: &HugeRow) -> Cow<'static, str> {
 }
 
 /// What is on huge pages, what is not, and the reason that concerns most; of a range if it is one.
-pub(super) fn answer(pages: &HugePages, rows: &[HugeRow], is_range: bool) -> String {
-    let range = if is_range { "this range of " } else { "" };
+pub(super) fn answer(pages: &HugePages, rows: &[HugeRow], range: Option<&str>) -> String {
+    let range = range.map_or_else(String::new, |range| format!("{range} of "));
     let huge = match (pages.huge, pages.unclear) {
         (0, 0) => "nothing".to_owned(),
         (huge, 0) => size(huge),
@@ -434,23 +434,23 @@ mod tests {
         let records = samples::all();
         let (rows, pages) = (of::<HugeRow>(&records), of::<HugePages>(&records).remove(0));
         assert_eq!(
-            answer(&pages, &rows, false),
+            answer(&pages, &rows, None),
             "redis-server (812) has 1 GiB on huge pages and 300 MiB in small pages. Main reason (200 MiB): \
              more shared than max_ptes_shared"
         );
         let hardly_small = HugePages { small: 4 << 20, ..pages.clone() };
         assert_eq!(
-            answer(&hardly_small, &rows, false),
+            answer(&hardly_small, &rows, None),
             "redis-server (812) has 1 GiB on huge pages and 4 MiB in small pages. 7 GiB is untouched: the next \
              access maps a small page (setting `madvise`, no MADV_HUGEPAGE)"
         );
         let possible: Vec<HugeRow> = rows.into_iter().filter(|row| row.reason.is_none()).collect();
         assert_eq!(
-            answer(&pages, &possible, true),
-            "this range of redis-server (812) has 1 GiB on huge pages and 300 MiB in small pages. MADV_COLLAPSE or \
+            answer(&pages, &possible, Some("heap")),
+            "heap of redis-server (812) has 1 GiB on huge pages and 300 MiB in small pages. MADV_COLLAPSE or \
              khugepaged can make 100 MiB of it huge"
         );
-        let answer = |huge, unclear| answer(&HugePages { huge, unclear, small: 0, ..pages.clone() }, &[], false);
+        let answer = |huge, unclear| answer(&HugePages { huge, unclear, small: 0, ..pages.clone() }, &[], None);
         let who = "redis-server (812) has";
         assert_eq!(answer(0, 0), format!("{who} nothing on huge pages, and nothing in small pages"));
         assert_eq!(answer(0, 6 << 20), format!("{who} at most 6 MiB on huge pages"));

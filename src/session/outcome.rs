@@ -5,7 +5,7 @@
 use crate::command;
 use crate::kernel::Name;
 use crate::lang::{Span, SyntaxError};
-use crate::report::{AssertionReport, AssertionsSummary, ErrorCode, ErrorPlace, ErrorReport};
+use crate::report::{AssertionReport, AssertionValue, AssertionsSummary, ErrorCode, ErrorPlace, ErrorReport};
 use std::fmt::Write;
 use std::ops::ControlFlow;
 
@@ -265,20 +265,24 @@ impl Assertions {
     }
 }
 
-/// Returns the error message of a failed assertion: its message, and the values that decided it.
+/// Returns the error message of a failed assertion: its message, and the values that decided it. In a built-in command
+/// file the message says what its variables mean: their names say nothing to who runs it.
 pub(super) fn failure(assertion: &AssertionReport) -> String {
+    let file = assertion.place.as_ref().and_then(|place| place.file.as_ref());
+    let is_built_in = file.is_some_and(|file| file.as_bytes().starts_with(b":"));
+    let is_said = |of: &&AssertionValue| is_built_in && assertion.message.is_some() && of.expression.starts_with('$');
     let message = assertion.message.as_deref();
-    let message = message.unwrap_or("the assertion fails");
-    let values = assertion.values.iter().map(|of| {
+    let values = assertion.values.iter().filter(|of| !is_said(of)).map(|of| {
         let wanted = of.wanted.as_ref();
         let wanted = wanted.map_or_else(String::new, |wanted| format!(", expected {wanted}"));
         format!("{} = {}{wanted}", of.expression, of.value)
     });
     let values: Vec<String> = values.collect();
-    if values.is_empty() {
-        format!("{message}: {}", assertion.expression)
-    } else {
-        format!("{message}: {}", values.join("; "))
+    let head = message.unwrap_or("the assertion fails");
+    match (values.is_empty(), message) {
+        (true, Some(message)) => message.to_owned(),
+        (true, None) => format!("{head}: {}", assertion.expression),
+        (false, _) => format!("{head}: {}", values.join("; ")),
     }
 }
 
@@ -416,5 +420,15 @@ mod tests {
             place: None,
         };
         assert_eq!(failure(&assertion), "the assertion fails: count(all) = 412, expected 512");
+        let message = Some("too few".to_owned());
+        let said = AssertionReport { message, ..assertion };
+        assert_eq!(failure(&said), "too few: count(all) = 412, expected 512");
+        let of_script = AssertionValue { expression: "$found".into(), value: "412".into(), wanted: Some("512".into()) };
+        let said = AssertionReport { values: vec![of_script], ..said };
+        assert_eq!(failure(&said), "too few: $found = 412, expected 512");
+        let file = Some(":leak".into());
+        let place = ErrorPlace { file, line: Some(3), column: Some(8), width: 4, text: String::new() };
+        let said = AssertionReport { place: Some(place), ..said };
+        assert_eq!(failure(&said), "too few");
     }
 }

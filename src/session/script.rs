@@ -326,7 +326,7 @@ pub fn list_of_scripts() -> String {
     let line = |(name, text): &(&str, &str)| {
         let help = help_of(text.lines());
         let first = help.lines().next().unwrap_or_default();
-        format!(":{name:<14} {first}\n")
+        format!(":{name:<13} {first}\n")
     };
     SCRIPTS.iter().map(line).collect()
 }

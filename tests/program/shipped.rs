@@ -217,10 +217,13 @@ fn the_guests_print_a_capture_that_is_read_elsewhere() {
 fn copy_on_write_tells_shared_from_copied() {
     let run = run(&["demo", "-x", "scripts/fork-cost.pmdb"]);
     let (report, errors) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
-    // Its last question is about frames.
+    // It compares frames.
     assert_eq!(run.status.code(), Some(if frames_are_shown() { 0 } else { 4 }), "{errors}");
-    let (shared, own) = report.split_once("Its own:").expect("two parts");
-    assert!(shared.contains("[heap]") && own.contains("libc.so"), "{report}");
+    if frames_are_shown() {
+        let (_, lists) = report.split_once("Still shared:").expect("its part");
+        let (shared, own) = lists.split_once("Its own:").expect("two parts");
+        assert!(shared.contains("[heap]") && own.contains("libc.so"), "{report}");
+    }
     // Of the 16 pages there, the child has copied 4.
     let own = answer(&["-ex", "walk $anonymous where present and exclusive"]);
     assert!(own.starts_with("4 pages, "), "{own}");
@@ -412,8 +415,8 @@ fn all_pages_of_an_array_are_checked() {
         // The first MiB is not memory for programs.
         let refused = self::run(&["-x", ":dma", &pid, "buffer", "1M"]);
         assert_eq!(refused.status.code(), Some(1), "{refused:?}");
-        let errors = String::from_utf8_lossy(&refused.stderr);
-        assert!(errors.contains(&format!("= {pages}, expected 0")), "{errors}");
+        let found = String::from_utf8_lossy(&refused.stdout);
+        assert!(found.contains(&format!("FAILED: {pages} of {pages} pages are at or above 1 MiB")), "{found}");
     }
     for (limit, why) in [("1", "such as 4G"), ("32bit", "not a number"), ("4.5G", "a size has no fraction")] {
         let refused = self::run(&["-x", ":dma", &pid, "buffer", limit]);
@@ -447,9 +450,9 @@ fn a_buffer_that_is_not_in_memory_or_moves_is_refused() {
         |run: &std::process::Output| String::from_utf8_lossy(&run.stderr).contains("pages are not in memory");
     let mut runs = (0..50).map(|_| run(&["-x", ":dma", &pid, "buffer, +1p"]));
     let moved = runs.find(|run| !is_absent(run)).expect("a page");
-    let errors = String::from_utf8_lossy(&moved.stderr);
+    let found = String::from_utf8_lossy(&moved.stdout);
     assert_eq!(moved.status.code(), Some(1), "{moved:?}");
-    assert!(errors.contains("came, went or moved: $_changes = "), "{errors}");
+    assert!(found.contains("FAILED: pages of the buffer came, went or moved"), "{found}");
 }
 
 /// A program of these lines of C, ready when it says so.
@@ -585,7 +588,7 @@ fn what_a_fork_has_copied_is_added_up_and_bounded() {
     let failed = run(&["-x", ":fork-cost", &pid, "1M"]);
     let errors = String::from_utf8_lossy(&failed.stderr);
     assert_eq!(failed.status.code(), Some(1), "{failed:?}");
-    assert!(errors.contains("copy-on-write has cost too much: $_copied = "), "{errors}");
+    assert!(errors.contains("copy-on-write has cost too much\n"), "{errors}");
     // In JSON: exactly what was written, and exactly what is left to write.
     let json = succeed(&["--json", "-p", &pid, "-ex", "compare children in buffer by symbol"]);
     let page = rustix::param::page_size();
@@ -622,7 +625,7 @@ fn a_process_that_passes_a_limit_is_captured_under_a_free_name() {
     }
     drop(growing);
     let gone = run_in(folder.path(), &["-x", ":oom", "self"]);
-    assert!(String::from_utf8_lossy(&gone.stderr).contains("LIMIT is missing"), "{gone:?}");
+    assert!(String::from_utf8_lossy(&gone.stderr).contains("PID and LIMIT are needed"), "{gone:?}");
 }
 
 #[test]
@@ -657,7 +660,7 @@ fn what_grows_in_each_interval_is_a_leak() {
     let mut spans = spans.map(|(start, end)| (hex(start), hex(end)));
     let (start, end) = spans.find(|(start, end)| end - start >= 16 << 30).expect("the region that it reserved");
     assert!(output.contains(&format!("{start:#x}..{end:#x} rw-p")), "{output}");
-    assert!(errors.contains("memory grew in every interval: $grown = 2; $count = 2"), "{errors}");
+    assert!(errors.contains("memory grew in every interval\n"), "{errors}");
 }
 
 #[test]
@@ -670,8 +673,7 @@ fn coverage_by_huge_pages_is_decided_by_an_argument() {
     let failed = coverage("101");
     let errors = String::from_utf8_lossy(&failed.stderr);
     assert_eq!(failed.status.code(), Some(1), "{errors}");
-    assert!(errors.contains("too little is on huge pages: $percent = "), "{errors}");
-    assert!(errors.contains("$arg0 = 101"), "{errors}");
+    assert!(errors.contains("too little is on huge pages\n"), "{errors}");
     // However many regions the range has, the answer is one short line.
     let of_all = run(&["-x", ":hugepages", &pid, "0", "all"]);
     let text = String::from_utf8_lossy(&of_all.stdout);

@@ -182,7 +182,8 @@ impl<M: Copy + Ord> MapParts<M> {
         let viewed = region.and_then(|index| self.space.viewed_regions().get(index));
         // The first page may begin before the range does.
         let is_in = |range: &AddressRange| size.floor(range.start()) <= page.address && page.address < range.end();
-        let asked = self.ranges.iter().copied().find(is_in);
+        let next = self.ranges.partition_point(|range| range.end() <= page.address);
+        let asked = self.ranges.get(next).copied().filter(is_in);
         let own = page.range(size);
         let bounds = [viewed.map(|viewed| viewed.range()), asked];
         let start = bounds.iter().flatten().map(|one| one.start()).max();

@@ -255,11 +255,15 @@ impl AddressSpace {
         let Some(above) = above else {
             return Some(false);
         };
+        let to = self.page_size().floor(detail.address);
+        // Only private memory without a file may grow (do_mmap in mm/mmap.c). smaps of many regions take seconds.
+        if above.inode != 0 || above.permissions.shared || to == VirtualAddress::new(0) {
+            return Some(false);
+        }
         let smaps = self.smaps_within(budget)?;
         if !Smaps::flag_at(smaps, above.range.start(), "gd")? {
             return Some(false);
         }
-        let to = self.page_size().floor(detail.address);
         let length = above.range.end().get() - to.get();
         let fits = match self.target().process.limit(ResourceLimit::Stack) {
             Ok(limit) => limit.is_none_or(|limit| length <= limit),
@@ -272,7 +276,7 @@ impl AddressSpace {
             let gap = GAP_PAGES << self.page_size().shift();
             accessible && !grows && to.get().saturating_sub(below.range.end().get()) < gap
         });
-        Some(fits && !in_the_way && to > VirtualAddress::new(0))
+        Some(fits && !in_the_way)
     }
 }
 

@@ -107,7 +107,7 @@ const FOR_WORDS: &[Hint] = &[
     hint("a second key", words::second_key, "account by region, node", "`account` has one key: `walk all by region, state` has two"),
     hint("a fact as a key", words::fact_as_key, "walk heap by pfn", "`pfn` is another one for each page: `by run` shows consecutive frames"),
     hint("a word in a filter of pages", words::word_in_page_filter, "walk heap where resident", "did you mean `present`?"),
-    hint("a word in a filter of regions", words::word_in_region_filter, "regions where dirty", "`dirty` is a field of pages: `walk all where dirty …`"),
+    hint("a word in a filter of regions", words::word_in_region_filter, "regions where dirty", "`dirty` is a field of pages: `walk all where dirty by region`"),
     hint("a text without quotes", words::text_without_quotes, "printf hello", "put the text in quotes: `\"hello\"`"),
     hint("a word with a typing error", words::near_word, "wlak heap", "did you mean `walk`?"),
     hint("a symbol in a filter", words::symbol_in_filter, "walk heap where main", "in a filter, bare words are fields (`help filters`); a symbol of this name is `&main`"),

@@ -144,7 +144,9 @@ pub(super) fn word_in_page_filter(failed: &Failure<'_>) -> Option<String> {
 pub(super) fn word_in_region_filter(failed: &Failure<'_>) -> Option<String> {
     let word = word(failed).filter(|_| subject_of_filter(failed) == Some(FilterSubject::Region))?;
     if PageField::from_name(word).is_some() {
-        return Some(format!("`{word}` is a field of pages: `walk all where {word} …`"));
+        // What mlock keeps is meant, not the lock of a page during I/O.
+        let meant = if word == "locked" { "mlocked" } else { word };
+        return Some(format!("`{word}` is a field of pages: `walk all where {meant} by region`"));
     }
     if PageFlags::from_flag_name(word).is_some() {
         return Some(format!("`{word}` is a flag of frames: `walk all where flags({word})`"));

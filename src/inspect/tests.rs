@@ -308,6 +308,27 @@ fn pages_with_one_frame_share_a_row() {
     );
 }
 
+#[test]
+fn a_byte_of_a_locked_region_counts_as_its_page() {
+    use crate::budget::Budget;
+    use crate::kernel::AddressRange;
+    use crate::kernel::smaps::Smaps;
+    let range = region(0x100, 8).range;
+    let locked = Smaps {
+        range,
+        fields: Vec::new(),
+        vm_flags: vec!["rd".to_owned(), "lo".to_owned()],
+        may_be_huge: None,
+        protection_key: None,
+    };
+    let (_, target) = World { smaps: vec![locked], ..World::new([region(0x100, 8)]) }.target();
+    let space = AddressSpace::of(&target).expect("a space");
+    let of = |bytes| AddressRange::of_length(VirtualAddress::new(0x102 * PAGE), bytes).expect("a range");
+    for (bytes, pages) in [(1, 1), (PAGE, 1), (PAGE + 1, 2), (100 * PAGE, 6)] {
+        assert_eq!(space.locked_pages(&[of(bytes)], &mut Budget::unlimited()), Some(pages), "{bytes}");
+    }
+}
+
 /// A kernel that sets KPF_KSM on every anonymous page, and merges some.
 #[test]
 fn where_every_page_is_flagged_as_merged_the_region_decides() {

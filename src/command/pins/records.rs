@@ -163,11 +163,13 @@ fn summary(lines: &mut Lines, summary: &PinsSummary) {
         part(Role::Note, format!("{} possibly pinned", count(summary.possibly_pinned)));
     }
     if summary.unknown > 0 {
-        part(Role::Warn, format!("{} unknown", count(summary.unknown)));
+        let of =
+            if summary.unknown == summary.pages { String::new() } else { format!(" of {}", count(summary.unknown)) };
+        part(Role::Warn, format!("pins{of} unknown"));
     }
     match summary.locked {
-        Some(0) => part(Role::Plain, "none locked".to_owned()),
-        Some(locked) => part(Role::Plain, format!("{} locked; {MLOCK_KEEPS}", count(locked))),
+        Some(0) => part(Role::Plain, "none locked by mlock".to_owned()),
+        Some(locked) => part(Role::Plain, format!("{} locked by mlock; {MLOCK_KEEPS}", count(locked))),
         None => {}
     }
 }

@@ -72,10 +72,8 @@ impl AddressSpace {
             return Some(0);
         }
         let locked = self.smaps_within(budget)?.iter().filter(|smaps| smaps.has_flag("lo"));
-        let within = |smaps: &Smaps| -> u64 {
-            ranges.iter().filter_map(|range| range.intersection(smaps.range)).map(AddressRange::len).sum()
-        };
-        Some(locked.map(within).sum::<u64>() / self.page_size().bytes())
+        // A range of one byte has its page.
+        Some(locked.flat_map(|smaps| smaps.range.within(ranges)).map(|part| part.pages(self.page_size())).sum())
     }
 
     /// Whether the process asked for huge pages in `region` (MADV_HUGEPAGE); false where its flags cannot be read.

@@ -4,6 +4,7 @@ use crate::command::floor::{About, Command, CommandName, Context, Error, Flow, G
 use crate::command::ps;
 use crate::eval::{Scope, Value};
 use crate::hint::habits::{self, Does};
+use crate::kernel::text::is_plain;
 use crate::lang::parser::{Parsed, Raw, Tokens, raw};
 use crate::lang::{Expected, Language, ProcessNeed, Spanned, escape, near, spelling_anywhere};
 use crate::process::{self, Target};
@@ -183,10 +184,21 @@ pub(super) fn resolve(asked: &str, context: &mut Context) -> Result<process::Res
             Err(process::Error::no_such_process(what).into())
         }
         Err(process::Error::Gone { what, .. }) => {
-            Err(process::Error::no_such_process(what_is_meant(asked, what, language)).into())
+            let what = match cgroup_called(asked) {
+                Some(path) => format!("{what}; a cgroup is called so: `account cgroup {path}`"),
+                None => what_is_meant(asked, what, language),
+            };
+            Err(process::Error::no_such_process(what).into())
         }
         resolved => Ok(resolved?),
     }
+}
+
+/// The path of the cgroup whose last part is the name, as it may be typed.
+fn cgroup_called(name: &str) -> Option<String> {
+    let paths = process::machine().cgroup_paths().unwrap_or_default();
+    let is_called = |path: &String| path.rsplit('/').next() == Some(name) && path.chars().all(is_plain);
+    paths.into_iter().map(|path| path.to_string()).find(is_called).filter(|path| !path.contains([' ', '\'', '"', '\\']))
 }
 
 /// That there is no such process, and what the word may mean: a command with its process in one word, a word of another

@@ -1,7 +1,7 @@
 //! The command after the process, in words of a shell.
 
 use super::{Arguments, LANGUAGE, full_name, is_long, refusal};
-use pmdb::lang::{Output, ParsedLine};
+use pmdb::lang::{CommandName, Output, ParsedLine, ProcessNeed};
 use pmdb::process;
 
 impl Arguments {
@@ -68,9 +68,11 @@ impl Arguments {
         if parsed.is_err()
             && let Some(option) = words.iter().find(|word| is_option(word))
         {
-            return refused(format!(
-                "unexpected `{option}`: options precede the process, as in `pmdb {option} 812 regions`"
-            ));
+            let line: Vec<_> = self.target.iter().chain(&words).filter(|word| *word != option).cloned().collect();
+            return refused(format!("options precede the process: `pmdb {option} {}`", line.join(" ")));
+        }
+        if self.is_lost_snapshot(&words) {
+            return refused(format!("`{text}` ends with pmdb: write `capture FILE`, or open the prompt"));
         }
         match parsed {
             Ok(ParsedLine::Command { output: Output::Screen | Output::File { .. }, .. })
@@ -87,10 +89,21 @@ impl Arguments {
 }
 
 impl Arguments {
+    /// Returns whether a line takes a snapshot that nothing can use: it lasts as long as pmdb.
+    fn is_lost_snapshot(&self, words: &[String]) -> bool {
+        words.first().is_some_and(|first| first == "snapshot") && !words.iter().any(|word| word == "to")
+    }
+
     /// The error for `heap billing`: the second word is a process, the name of several, or of none.
     fn behind_command(&self) -> Option<String> {
         let (command, process) = (self.target.as_ref()?, self.arguments.first()?);
         let find = |word: &str| process::resolve(word);
+        let needs_none = |name: &CommandName| {
+            name.name == command && matches!(name.process, ProcessNeed::Optional | ProcessNeed::Unused)
+        };
+        if LANGUAGE.names().any(needs_none) {
+            return None;
+        }
         if full_name(std::slice::from_ref(command)).is_none()
             || !matches!(find(command), Err(process::Error::Gone { .. }))
         {

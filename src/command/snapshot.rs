@@ -395,7 +395,7 @@ static SNAPSHOTS: Table<SnapshotRow> = Table::of(&[
     TIME.rank(1).cell(|style, snapshot| time(style, snapshot.time)),
     Column::number("present", 9, Role::Size).cell(|_, snapshot| Cell::count(snapshot.pages)),
     Column::number("swapped", 9, Role::Size).rank(2).cell(|_, snapshot| Cell::count(snapshot.swapped)),
-    Column::number("memory", 8, Role::Size).cell(|_, snapshot| Cell::size(snapshot.memory)),
+    Column::number("kept in", 8, Role::Size).cell(|_, snapshot| Cell::size(snapshot.memory)),
     Column::word("with", 10, Role::Plain).cell(|_, snapshot| with(snapshot)),
 ]);
 

@@ -26,8 +26,9 @@ fn a_wrong_command_line_is_2() {
     let home = Home::new();
     home.run(&["--frobnicate"]).failed(2, "--frobnicate");
     home.run(&["1", "2"]).failed(2, "2");
+    home.run(&["self", "snapshot"]).failed(2, "`snapshot` ends with pmdb: write `capture FILE`");
     home.run(&["-ex"]).failed(2, "--ex");
-    home.run(&["self", "regions", "--json"]).failed(2, "options precede the process, as in `pmdb --json");
+    home.run(&["self", "regions", "--json"]).failed(2, "options precede the process: `pmdb --json self regions`");
 }
 
 #[test]

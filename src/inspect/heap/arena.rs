@@ -1,4 +1,4 @@
-//! The arenas of a process, and where the memory of each lies.
+//! A search for the arenas of a process, and for the memory of each.
 
 use super::resident::is_of_file;
 use super::state::{self, ArenaState, StateSearch};
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 pub(super) const MOST_ARENAS: usize = 1 << 14;
 /// The most heaps of an arena.
 const MOST_HEAPS: usize = 1 << 20;
-/// How often a search begins again where what it was led by changed.
+/// The number of attempts of a search, if the memory that led to a state changes during it.
 const TRIES: u32 = 3;
 /// The most resident bytes of variables that are searched for the main arena.
 const MOST_SEARCHED: u64 = 256 << 20;
@@ -23,25 +23,25 @@ const MOST_SEARCHED: u64 = 256 << 20;
 /// An arena whose head was found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct FoundArena {
-    /// Where `malloc_state` begins.
+    /// The address of the arena's head (`malloc_state`).
     pub(super) start: u64,
     pub(super) state: ArenaState,
-    /// Whether it is the one that is a variable of the library.
+    /// Whether it is the main arena, whose head is a variable of the library.
     pub(super) is_main: bool,
 }
 
-/// What a search for the arenas found.
+/// The result of a search for the arenas.
 pub(super) struct Found {
-    /// The main arena first; none if the process has no heap of glibc, or if it was not found.
+    /// The arenas, the main one first; none if the process has no heap of glibc, or if the main arena was not found.
     pub(super) arenas: Vec<FoundArena>,
-    /// Bytes of variables that were not looked at: in swap, or more than are searched.
+    /// Bytes of variables that were not searched: they are in swap, or more than [`MOST_SEARCHED`].
     pub(super) unsearched: u64,
 }
 
-/// Finds the arenas. Small rows of variables come first: those of the C library are a few pages.
+/// Finds the arenas. The smallest ranges of variables are searched first: those of the C library are a few pages.
 pub(super) fn find(space: &AddressSpace, budget: &mut Budget) -> Result<Found> {
     let mut rows = variables(space);
-    // A program may have anything in its own variables.
+    // A program may have any values in its own variables.
     let is_of_library = |range: &AddressRange| {
         let before = space.viewed_region(range.start()).map(|viewed| viewed.region.name.clone());
         before.is_some_and(|name| name.to_string().rsplit('/').next().is_some_and(|file| file.starts_with("libc")))
@@ -55,7 +55,7 @@ pub(super) fn find(space: &AddressSpace, budget: &mut Budget) -> Result<Found> {
             continue;
         }
         let mut memory = ResidentMemory::of(space.target(), range)?;
-        // What is read may change, and so may what it leads to.
+        // The process may change the memory that was read, and the state that it led to.
         for _ in 0..TRIES {
             let mut has_led = false;
             while let Some((start, bytes)) = memory.next(budget)? {
@@ -98,8 +98,8 @@ pub(super) fn find(space: &AddressSpace, budget: &mut Budget) -> Result<Found> {
     Ok(Found { arenas: Vec::new(), unsearched })
 }
 
-/// The ranges that may hold variables of a program or library: writable pages of a file, and the anonymous memory that
-/// follows them.
+/// Returns the ranges that may hold variables of a program or library: writable pages of a file, and the anonymous
+/// memory that follows them.
 fn variables(space: &AddressSpace) -> Vec<AddressRange> {
     let mut of_file: Option<VirtualAddress> = None;
     let mut is_candidate = |region: &&Region| {
@@ -111,7 +111,7 @@ fn variables(space: &AddressSpace) -> Vec<AddressRange> {
     space.regions().filter(|region| is_candidate(region)).map(|region| region.range).collect()
 }
 
-/// Where two words in a row point at the place two words before them: an empty bin.
+/// Returns the addresses at which two successive words both point two words back, as those of an empty bin do.
 fn pairs(bytes: &[u8], start: u64, layout: WordLayout) -> Vec<u64> {
     let w = usize::from(layout.pointer_bytes);
     let word = |offset: usize| decode(bytes.get(offset..)?, layout.pointer_bytes, layout.is_little_endian);
@@ -122,9 +122,9 @@ fn pairs(bytes: &[u8], start: u64, layout: WordLayout) -> Vec<u64> {
     (0..bytes.len()).step_by(w).filter(is_pair).map(|offset| start + offset as u64).collect()
 }
 
-/// All arenas of the circle that this state is in; `None` if it leads elsewhere.
+/// Returns all arenas of the circular list that `main` is in; `None` if the list does not lead back to it.
 fn circle(space: &AddressSpace, words: &mut ProcessWords<'_>, main: ArenaState) -> Result<Option<Vec<FoundArena>>> {
-    // `next` leads to the start of a state, and so to where the bins are from there.
+    // `next` points at the start of a state: the distance from there to its bins has to be found.
     let Some(distance) = state::distance_of_bins(words, main.next)? else {
         return Ok(None);
     };
@@ -154,7 +154,7 @@ pub(super) struct HeapPart {
     pub(super) start: u64,
     pub(super) first: u64,
     pub(super) end: u64,
-    /// Whether the top is in it: it is the newest.
+    /// Whether it contains the top: only the newest part does.
     pub(super) has_top: bool,
 }
 
@@ -165,7 +165,8 @@ impl HeapPart {
 }
 
 impl FoundArena {
-    /// Whether its memory is in several pieces (NONCONTIGUOUS_BIT): `flags` is the second number of its head.
+    /// Returns whether the arena's memory is in several pieces (NONCONTIGUOUS_BIT in `flags`, the second number of its
+    /// head).
     pub(super) fn is_scattered(&self, words: &mut ProcessWords<'_>) -> Result<bool> {
         const NONCONTIGUOUS: u64 = 2;
         let layout = words.layout();
@@ -173,8 +174,8 @@ impl FoundArena {
         Ok(decode(flags, 4, layout.is_little_endian).is_some_and(|flags| flags & NONCONTIGUOUS != 0))
     }
 
-    /// The parts of an arena of threads (`heap_info` in `malloc/arena.c`) in address order; `None` if their heads
-    /// contradict each other. The size to which they are aligned is one of a few: the heads decide.
+    /// Returns the parts of an arena of threads (`heap_info` in `malloc/arena.c`) in address order; `None` if their
+    /// heads contradict each other. Tries the few sizes to which heaps are aligned, until one fits the heads.
     pub(super) fn heaps(
         &self,
         words: &mut ProcessWords<'_>,

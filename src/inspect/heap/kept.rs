@@ -1,4 +1,4 @@
-//! What a walk keeps of the pieces of an arena beside their sums. They come in the order of their addresses.
+//! Data about the pieces of an arena that a walk keeps beside their sums. The pieces are added in address order.
 
 use super::piece_words::PieceWords;
 use super::pieces::{HeapPiece, PieceKind};
@@ -7,11 +7,11 @@ use super::walk::HeapChunk;
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::VirtualAddress;
 
-/// What a walk keeps.
+/// The data that a walk keeps.
 #[derive(Clone, Debug)]
 pub(super) enum Kept {
     Nothing,
-    /// What each page is.
+    /// The use of each page.
     Pages(PageUses),
     /// The pieces in words, for a capture.
     Words(PieceWords),
@@ -66,7 +66,7 @@ impl Around {
         }
     }
 
-    /// The piece before it, if no other memory lies between them.
+    /// Returns the piece before it, if no other memory lies between them.
     pub(super) fn neighbour_before(&self) -> Option<HeapPiece> {
         self.before.filter(|before| self.at.is_some_and(|at| before.end() == at.start))
     }

@@ -1,4 +1,5 @@
-//! What of memory lies in chunks in use, for searches: they come in address order, as the pieces of each arena do.
+//! The memory in chunks in use, for searches. Questions are asked in address order, in which the pieces of each arena
+//! are stored.
 
 use super::kept::Kept;
 use super::piece_words::{PieceWords, split};
@@ -11,19 +12,20 @@ use crate::kernel::AddressRange;
 /// The chunks in use of all arenas, as they were at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct LiveChunks {
-    /// The size of a pointer: a chunk begins with two, and of the chunk after it the first is its own.
+    /// The bytes of a pointer. A chunk begins with two, and in use it also has the first of the two that begin the
+    /// next.
     pointer_bytes: u64,
     arenas: Vec<Pieces>,
     mapped: Vec<AddressRange>,
     /// Memory that may belong to an arena that was not walked to its end.
     unclear: Vec<AddressRange>,
-    /// Why the first of these was not.
+    /// The outcome of the first walk that did not reach the end of its arena.
     incomplete: Option<ArenaOutcome>,
     unsearched: u64,
 }
 
 impl LiveChunks {
-    /// Walks all arenas.
+    /// Walks all arenas, and stores their chunks in use.
     ///
     /// # Errors
     /// As [`HeapSearch::new`].
@@ -56,28 +58,28 @@ impl LiveChunks {
         Ok(live)
     }
 
-    /// Whether no arena was walked to its end.
+    /// Returns whether no arena was walked to its end.
     pub fn is_unknown(&self) -> bool {
         self.arenas.is_empty()
     }
 
-    /// Why the first arena that was not walked to its end was not.
+    /// Returns the outcome of the first walk that did not reach the end of its arena.
     pub fn incomplete(&self) -> Option<ArenaOutcome> {
         self.incomplete
     }
 
-    /// Bytes of variables that were not searched for an arena, if none was found.
+    /// Returns the bytes of variables that were not searched for an arena, if none was found.
     pub fn unsearched(&self) -> u64 {
         self.unsearched
     }
 
-    /// Whether `range` lies in one chunk in use, without its head; `None` if that is unknown.
+    /// Returns whether `range` lies in one chunk in use, without its head; `None` if that is unknown.
     pub(in crate::inspect) fn holds(&mut self, range: AddressRange) -> Option<bool> {
         let (w, start, end) = (self.pointer_bytes, range.start().get(), range.end().get());
         let Some(in_chunk) = start.checked_sub(2 * w) else {
             return Some(false);
         };
-        // A chunk goes on with the first word of the next one, so that the first byte after it may be its own.
+        // A chunk in use has the first word of the next chunk, too.
         let has = |piece: &Piece| end <= piece.end + w;
         if let Some(piece) = self.arenas.iter_mut().find_map(|arena| arena.at(in_chunk)) {
             return Some(piece.is_in_use && has(&piece));
@@ -100,7 +102,7 @@ struct Piece {
     is_in_use: bool,
 }
 
-/// The pieces of one arena, and which was looked at last.
+/// The pieces of one arena, and the piece that was last returned.
 #[derive(Clone, Debug)]
 struct Pieces {
     words: PieceWords,
@@ -115,7 +117,7 @@ impl Pieces {
         Pieces { start: words.first, end, number: 0, words }
     }
 
-    /// The piece at an address. Asked in address order, each piece is looked at once.
+    /// Returns the piece at an address. Calls in address order visit each piece once.
     fn at(&mut self, address: u64) -> Option<Piece> {
         if address < self.words.first || address >= self.end {
             return None;
@@ -170,7 +172,7 @@ mod tests {
             ],
         );
         let spans = [0x1050..0x1068, 0x1070..0x10a8, 0x2010..0x2028, 0x8010..0x8038];
-        // In address order, and then back again.
+        // The addresses in order, and then in reverse.
         for round in 0..2 {
             for at in 0xff0..0x8060 {
                 for bytes in [1, 8, 20] {

@@ -1,4 +1,4 @@
-//! Chunks that are mappings of their own: large requests (`mmap_threshold`).
+//! Chunks for large requests (`mmap_threshold`), each of which has its own mapping.
 
 use super::recorded::RecordedHeaps;
 use super::resident::is_of_file;
@@ -8,20 +8,21 @@ use crate::budget::Budget;
 use crate::inspect::{AddressSpace, Result};
 use crate::kernel::{AddressRange, VirtualAddress};
 
-/// Chunks at the starts of anonymous regions whose heads say that they are mappings of their own.
+/// Chunks at the starts of anonymous regions whose heads mark them as separate mappings (IS_MMAPPED).
 ///
-/// No list has them, and neighbouring mappings are one region: those after memory of another kind are not found.
+/// The allocator keeps no list of them, and the kernel joins neighbouring mappings to one region: chunks after memory
+/// of another kind are not found.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct MappedChunks {
-    /// How many, and their bytes.
+    /// The number of chunks, and their bytes.
     pub sum: ChunkSum,
-    /// Where they are.
+    /// The mappings, in address order.
     pub ranges: Vec<AddressRange>,
 }
 
 impl MappedChunks {
-    /// Finds them.
+    /// Finds the chunks that are separate mappings.
     ///
     /// # Errors
     /// The target is gone, its memory may not be read, or the budget is over.
@@ -62,7 +63,8 @@ impl MappedChunks {
     }
 }
 
-/// The mapping that begins at `at` with a chunk: its head says how far it is from there, and the two are whole pages.
+/// Returns the mapping that begins at `at` with a chunk. The head of the chunk contains its distance from `at`, and
+/// distance and size together are whole pages.
 fn chunk_at(words: &mut ProcessWords<'_>, layouts: &[ChunkLayout], at: u64) -> Result<Option<AddressRange>> {
     let w = words.pointer_bytes();
     let page = words.layout().page.bytes();

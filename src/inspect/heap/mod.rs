@@ -1,11 +1,11 @@
-//! The heaps of glibc's `malloc`: what of them is in use, and what is free and kept.
+//! The heaps of glibc's `malloc`: memory in use, and free memory that they keep.
 //!
-//! Nothing of the program runs for it, and no symbol is needed: an arena is found by the shape of its head, and its
-//! chunks prove themselves, because each tells the size and the state of its neighbours. A walk that meets a
-//! contradiction, or does not come to as many bytes as the arena has from the kernel, is not an answer. Only resident
-//! pages are read.
+//! No code of the program runs for it, and no symbol is needed. An arena is found by the shape of its head, and its
+//! chunks are proof of each other, because each contains the size and the state of its neighbours. A walk that meets a
+//! contradiction, or whose bytes are not those that the arena has from the kernel, gives no sums. Only resident pages
+//! are read.
 //!
-//! Chunks that threads keep for themselves (tcache) and small chunks that were freed last (fastbins) are in use for the
+//! Chunks that threads keep for reuse (tcache) and small chunks that were freed last (fastbins) are in use for the
 //! allocator, and so they are here.
 //!
 //! ```
@@ -68,45 +68,45 @@ pub use walk::{ChunkSum, HeapChunk};
 use words::{END_OF_MEMORY, ProcessWords, Words};
 pub use written::{RecordedCounts, record};
 
-/// How often an arena is walked that changes meanwhile.
+/// The number of walks over an arena with each layout, if the arena changes during the walks.
 const TRIES: usize = 3;
 
-/// How an arena was walked.
+/// The result of a walk over an arena.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ArenaOutcome {
-    /// All of it: the bytes are those that it has from the kernel.
+    /// The whole arena was walked: its bytes are those that it has from the kernel.
     Complete,
-    /// So many bytes of it were not found.
+    /// Some bytes of the arena were not found.
     Part {
-        /// Bytes that are missing.
+        /// The bytes that are missing.
         missing: u64,
     },
-    /// The chunk at this address contradicted its neighbours each time: the program changed the heap during the walk,
-    /// or overwrote it.
+    /// The chunk at this address contradicted its neighbours in each walk: the program changed the heap during the
+    /// walk, or overwrote it.
     Broken(VirtualAddress),
-    /// The head of the chunk at this address is not resident, so that nothing after it can be found.
+    /// The head of the chunk at this address is not resident, and nothing after it can be found.
     Absent(VirtualAddress),
-    /// The heap is not in one piece, and none of them was found: the break could not grow, and no mark leads from one
-    /// piece to the next.
+    /// The heap is in several pieces, and none was found: the break could not grow, and no mark leads from one piece to
+    /// the next.
     Scattered,
 }
 
-/// What `malloc_trim(0)` would give back of the free memory of an arena, in bytes.
+/// Free memory of an arena that `malloc_trim(0)` would give back, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Trimmable {
-    /// Resident whole pages of free chunks that only this process has, and that one page-table entry each maps: they
-    /// would be free memory.
+    /// Resident whole pages of free chunks that only this process maps, each by one page-table entry: they would be
+    /// free memory.
     pub now: u64,
-    /// The same on pages that one PMD maps: the memory is free only once the kernel splits them.
+    /// Such pages that are mapped by a PMD: the memory is free only after the kernel splits the huge page.
     pub huge: u64,
-    /// The same on pages that are mapped elsewhere too, since a fork or because the kernel merged them: only the
-    /// resident size of this process falls.
+    /// Such pages that are also mapped elsewhere, since a fork or because the kernel merged them: only the resident
+    /// size of this process falls.
     pub shared: u64,
-    /// The same in locked regions, which the kernel refuses.
+    /// Such pages in locked regions, for which the kernel refuses the request.
     pub locked: u64,
-    /// The same on pages of which it is unknown whether another process has them.
+    /// Such pages of which it is unknown whether another process maps them.
     pub unclear: u64,
 }
 
@@ -114,59 +114,60 @@ pub struct Trimmable {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct HeapArena {
-    /// Its number in the circle of arenas; 0 is the main one.
+    /// The number of the arena in the circular list of arenas; 0 is the main arena.
     pub number: usize,
-    /// Where its head (`malloc_state`) is.
+    /// The address of the arena's head (`malloc_state`).
     pub address: VirtualAddress,
-    /// Bytes that it has from the kernel.
+    /// Bytes that the arena has from the kernel.
     pub system_bytes: u64,
-    /// How it was walked.
+    /// The result of the walk over it.
     pub outcome: ArenaOutcome,
-    /// Its memory, in address order; empty if it was not found.
+    /// The arena's memory, in address order; empty if it was not found.
     pub parts: Vec<AddressRange>,
-    /// Resident bytes of its memory; `None` without a page map, and where not all of it was found.
+    /// Resident bytes of its memory; `None` without a page map, or unless the whole arena was walked.
     pub resident: Option<u64>,
-    /// What is in it; `None` unless all of it was walked.
+    /// The sums of its chunks; `None` unless the whole arena was walked.
     pub sums: Option<HeapSums>,
 }
 
-/// What is in an arena.
+/// The sums of the chunks of an arena.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct HeapSums {
-    /// Chunks in use.
+    /// The chunks in use.
     pub in_use: ChunkSum,
-    /// Free chunks, without the top.
+    /// The free chunks, without the top.
     pub free: ChunkSum,
-    /// Bytes of free chunks that no trim gives back: their pages hold chunks in use, or links of the free ones.
+    /// Bytes of free chunks that no trim gives back: their pages also hold chunks in use, or the links of the free
+    /// chunks.
     pub between: u64,
-    /// Bytes of the free chunk at its end, from which new ones are cut.
+    /// Bytes of the top: the free chunk at the arena's end, from which new chunks are cut.
     pub top: u64,
-    /// Bytes between its stretches that the program itself got with `sbrk`.
+    /// Bytes between stretches of the arena that the program got from `sbrk` itself.
     pub foreign: u64,
     /// Chunks by size, the smallest first; classes without chunks are left out.
     pub sizes: Vec<SizeClass>,
-    /// Pages of free memory that chunks in use keep, those of the fewest chunks first.
+    /// Pages with free memory that chunks in use keep, those with the fewest chunks first.
     pub kept: Vec<KeptPages>,
-    /// What a trim would give back; `None` without a page map.
+    /// The memory that a trim would give back; `None` without a page map.
     pub trimmable: Option<Trimmable>,
-    /// What is in each part of its memory, in address order.
+    /// The sums of each part of its memory, in address order.
     pub parts: Vec<HeapPart>,
 }
 
-/// What is in a part of an arena: in the break, in one heap of threads, or in a mapping of its own.
+/// The sums of a part of an arena: the break, one heap of an arena of threads, or a separate mapping.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct HeapPart {
-    /// Its memory.
+    /// The memory of the part.
     pub range: AddressRange,
     /// Resident bytes; `None` without a page map.
     pub resident: Option<u64>,
-    /// Chunks in use.
+    /// The chunks in use.
     pub in_use: ChunkSum,
-    /// Free chunks, without the top.
+    /// The free chunks, without the top.
     pub free: ChunkSum,
-    /// What a trim would give back; `None` without a page map.
+    /// The memory that a trim would give back; `None` without a page map.
     pub trimmable: Option<Trimmable>,
 }
 
@@ -176,15 +177,15 @@ pub struct HeapSearch<'a> {
     space: &'a AddressSpace,
     budget: Budget,
     unsearched: u64,
-    /// Of a capture that has the sizes of chunks alone.
+    /// The heaps of a capture that has only the sizes of chunks.
     recorded: Option<RecordedHeaps<'a>>,
     found: std::iter::Enumerate<std::vec::IntoIter<FoundArena>>,
-    /// What walks keep beside the sums.
+    /// The data that walks keep beside the sums.
     kept: Kept,
 }
 
 impl Trimmable {
-    /// The sum of two.
+    /// Returns the sum of two.
     fn and(self, other: Trimmable) -> Trimmable {
         Trimmable {
             now: self.now + other.now,
@@ -211,17 +212,17 @@ impl<'a> HeapSearch<'a> {
         Ok(HeapSearch { space, budget, unsearched: found.unsearched, recorded, found: arenas, kept: Kept::Nothing })
     }
 
-    /// How many arenas are still to be walked.
+    /// Returns the number of arenas that are still to be walked.
     pub fn left(&self) -> usize {
         self.found.len()
     }
 
-    /// Bytes of variables that were not looked at, if no arena was found: they are in swap, or too many.
+    /// Returns the bytes of variables that were not searched, if no arena was found: they are in swap, or too many.
     pub fn unsearched(&self) -> u64 {
         self.unsearched
     }
 
-    /// The next arena.
+    /// Walks the next arena; `None` after the last.
     ///
     /// # Errors
     /// As [`HeapSearch::new`].
@@ -248,7 +249,7 @@ impl<'a> HeapSearch<'a> {
         }))
     }
 
-    /// Walks an arena, again if it changes meanwhile. `None` if there is no layout.
+    /// Walks an arena, again if it changes during the walk. `None` if there is no layout.
     fn walk_again(&mut self, found: &FoundArena) -> Result<Option<(Walk, ChunkLayout)>> {
         let layouts = ChunkLayout::all(self.space);
         if let Some(heaps) = &mut self.recorded {
@@ -262,7 +263,7 @@ impl<'a> HeapSearch<'a> {
         for layout in layouts.iter().cycle().take(layouts.len() * TRIES) {
             let walked = self.walk(found, *layout)?;
             let is_complete = walked.outcome == ArenaOutcome::Complete;
-            // The reason is that of the layout that is most likely.
+            // If no walk is complete, the outcome is that of the likeliest layout.
             if is_complete || walk.is_none() {
                 walk = Some((walked, *layout));
             }
@@ -273,7 +274,7 @@ impl<'a> HeapSearch<'a> {
         Ok(walk)
     }
 
-    /// What was added up of a whole arena. The top is at the end of the main one, and malloc_trim gives it back too if
+    /// Returns the sums of a whole arena. The top is at the end of the main arena, and malloc_trim gives it back too if
     /// the break is there.
     fn sums(
         &mut self,
@@ -311,7 +312,7 @@ impl<'a> HeapSearch<'a> {
         })
     }
 
-    /// What is in each part of an arena.
+    /// Returns the sums of each part of an arena.
     fn parts(&mut self, sums: &mut Sums, parts: &[AddressRange], top: Option<AddressRange>) -> Result<Vec<HeapPart>> {
         let has_map = self.space.target().process.has_page_map();
         sums.stretches.sort_by_cached_key(|stretch| stretch.start);
@@ -344,7 +345,7 @@ impl<'a> HeapSearch<'a> {
         Ok(all)
     }
 
-    /// Walks an arena once.
+    /// Walks an arena once, with one layout.
     fn walk(&mut self, found: &FoundArena, layout: ChunkLayout) -> Result<Walk> {
         let space = self.space;
         let mut words = ProcessWords::new(space.target(), &mut self.budget);
@@ -369,7 +370,7 @@ impl<'a> HeapSearch<'a> {
         Ok(walk)
     }
 
-    /// What a trim of these ranges gives back.
+    /// Returns the memory in these ranges that a trim gives back.
     fn trimmable(&mut self, mut ranges: Vec<AddressRange>, top: Option<AddressRange>) -> Result<Trimmable> {
         ranges.extend(top);
         // Moving the break frees locked pages too; MADV_DONTNEED refuses them.
@@ -402,14 +403,14 @@ impl<'a> HeapSearch<'a> {
 struct Walk {
     state: ArenaState,
     parts: Vec<AddressRange>,
-    /// From the top to its end.
+    /// The addresses of the top.
     top: Range<u64>,
     sums: Sums,
     kept: Kept,
     outcome: ArenaOutcome,
 }
 
-/// What keeps a walk from being complete.
+/// The end of a walk: the error is the outcome of an incomplete one.
 type Ended = std::result::Result<(), ArenaOutcome>;
 
 impl From<Broken> for ArenaOutcome {
@@ -422,7 +423,7 @@ impl From<Broken> for ArenaOutcome {
 }
 
 impl Walk {
-    /// The main arena: one piece up to the end of `top`, in which the program may have taken memory for itself.
+    /// Walks the main arena: one piece up to the end of `top`, in which the program may have taken memory with `sbrk`.
     fn main(&mut self, words: &mut ProcessWords<'_>, layout: ChunkLayout) -> Result<Ended> {
         let ArenaState { top, system_bytes, .. } = self.state;
         let Some(head) = words.word(top + layout.pointer_bytes)? else {
@@ -443,7 +444,7 @@ impl Walk {
                     self.parts.extend(AddressRange::new(VirtualAddress::new(start), VirtualAddress::new(end)));
                     return Ok(Ok(()));
                 }
-                // The program has taken memory for itself, and then malloc went on after it.
+                // The program has taken memory with `sbrk`, and malloc continued after it.
                 Ok(StretchEnd::Fence(fence)) => {
                     first = next_stretch(words, &stretch, fence)?;
                     let Some(next) = first else {
@@ -457,7 +458,7 @@ impl Walk {
         Ok(Err(Broken::Chunk(start).into()))
     }
 
-    /// An arena of threads: its heaps, of which only the newest has the top.
+    /// Walks an arena of threads: its heaps, of which only the newest has the top.
     fn of_threads(
         &mut self,
         words: &mut ProcessWords<'_>,
@@ -504,7 +505,7 @@ impl Walk {
         })
     }
 
-    /// The top, which ends the arena.
+    /// Adds the top, which ends the arena.
     fn add_top(&mut self, top: Range<u64>, budget: &mut Budget) -> Result<()> {
         self.top = top.clone();
         self.keep(top, PieceKind::Top, budget)
@@ -515,8 +516,8 @@ impl Walk {
     }
 }
 
-/// Where chunks begin again after `from`: the first place from which a walk over some chunks comes to the end of a
-/// stretch.
+/// Returns the address at which chunks begin again after `from`: the first from which a walk over at least one chunk
+/// reaches the end of a stretch.
 fn next_stretch(words: &mut ProcessWords<'_>, stretch: &Stretch, from: u64) -> Result<Option<u64>> {
     let mut next = stretch.layout.first_chunk(from);
     while let Some(at) = next.filter(|at| *at < stretch.top) {
@@ -531,6 +532,6 @@ fn next_stretch(words: &mut ProcessWords<'_>, stretch: &Stretch, from: u64) -> R
         }
         next = at.checked_add(stretch.layout.alignment);
     }
-    // Nothing but the top came after it.
+    // Only the top follows.
     Ok(next.filter(|at| *at == stretch.top))
 }

@@ -1,4 +1,4 @@
-//! What each page of a process is for its heaps: found by one walk over all arenas, when it is first asked for.
+//! The use of each page for the heaps of a process, found by one walk over all arenas when it is first needed.
 
 use super::kept::Kept;
 use super::pieces::{HeapPiece, PieceKind};
@@ -11,7 +11,7 @@ use crate::inspect::{AddressSpace, Error, Result};
 use crate::report::Reason;
 
 impl AddressSpace {
-    /// The pages of the heaps.
+    /// Returns the uses of the pages of the heaps.
     ///
     /// # Errors
     /// The target is gone, its memory may not be read, or Ctrl-C.
@@ -23,12 +23,12 @@ impl AddressSpace {
     fn find_heap_uses(&self) -> Result<HeapUses> {
         require_memory(self)?;
         let budget = self.target().process.budget();
-        // What leads to the arenas may be in other regions.
+        // The variables that lead to the arenas may be in other regions.
         if self.is_complete() { find(self, budget) } else { find(&AddressSpace::of(self.target())?, budget) }
     }
 }
 
-/// Whether heaps can be found: not in a capture or core that has neither memory nor the sizes of chunks.
+/// Returns whether heaps can be found: not in a capture or core that has neither memory nor the sizes of chunks.
 ///
 /// # Errors
 /// The target is gone.
@@ -36,10 +36,10 @@ pub fn has_heaps(space: &AddressSpace) -> Result<bool> {
     Ok(is_recorded(space)? || has_memory(space)?)
 }
 
-/// Fails in a capture or core without memory.
+/// Fails in a capture or core that has neither memory nor the sizes of chunks.
 ///
 /// # Errors
-/// The same, or the target is gone.
+/// The file has neither, or the target is gone.
 pub fn require_memory(space: &AddressSpace) -> Result<()> {
     let reason = || {
         Reason::NotInFile(

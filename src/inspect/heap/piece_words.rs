@@ -1,15 +1,15 @@
-//! The pieces of an arena in words: what a capture without memory has of a heap.
+//! The pieces of an arena as 64-bit words, the form in which a capture without memory stores a heap.
 
 use super::pieces::{HeapPiece, PieceKind};
 use super::walk::FLAGS;
 use crate::budget::{Budget, OutOfBudget};
 
-/// The bits of a piece that say what it is; one of these is for memory that no piece describes.
+/// The lowest bits of a word for each kind of piece; `NO_PIECE` is for memory that no piece describes.
 const KINDS: [(PieceKind, u64); 4] =
     [(PieceKind::InUse, 0), (PieceKind::Free, 1), (PieceKind::Top, 2), (PieceKind::Other, 3)];
 const NO_PIECE: u64 = 4;
 
-/// The pieces of an arena in words, in the order of their addresses.
+/// The pieces of an arena as words, in address order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PieceWords {
     pub(super) first: u64,
@@ -33,7 +33,7 @@ impl PieceWords {
     }
 }
 
-/// The size of a piece, and what it is; `None` for memory that no piece describes.
+/// Splits a word into the size of a piece and its kind; `None` for memory that no piece describes.
 pub(super) fn split(word: u64) -> (u64, Option<PieceKind>) {
     let kind = KINDS.iter().find(|(_, bits)| *bits == word & FLAGS);
     (word & !FLAGS, kind.map(|(kind, _)| *kind))

@@ -1,13 +1,13 @@
-//! The pieces of an arena.
+//! The pieces of an arena: chunks, the top, and other memory.
 
 use crate::kernel::VirtualAddress;
 use crate::kernel::words::worded;
 
 worded! {
-    /// What lies in a part of a heap.
+    /// The kinds of pieces of a heap.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub enum PieceKind, word {
-        /// A chunk that the program may have: freed chunks that threads keep for themselves are among them.
+        /// A chunk that the program may have, or a freed one that a thread keeps for reuse.
         InUse = "in use",
         /// A free chunk.
         Free = "free",
@@ -18,15 +18,15 @@ worded! {
     }
 }
 
-/// A part of a heap.
+/// A piece of a heap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct HeapPiece {
-    /// Its first byte: of a chunk that of its head.
+    /// The address of its first byte: for a chunk, that of its head.
     pub start: VirtualAddress,
-    /// Its size in bytes, with its head.
+    /// The size of the piece in bytes, head included.
     pub bytes: u64,
-    /// What it is.
+    /// The kind of the piece.
     pub kind: PieceKind,
 }
 
@@ -35,12 +35,12 @@ impl HeapPiece {
         HeapPiece { start: VirtualAddress::new(start), bytes: end.saturating_sub(start), kind }
     }
 
-    /// The first byte after it.
+    /// Returns the address of the first byte after the piece.
     pub fn end(&self) -> VirtualAddress {
         VirtualAddress::new(self.start.get().saturating_add(self.bytes))
     }
 
-    /// Whether `address` is one of its bytes.
+    /// Returns whether `address` is one of the bytes of the piece.
     pub fn contains(&self, address: VirtualAddress) -> bool {
         self.start <= address && address < self.end()
     }

@@ -1,4 +1,4 @@
-//! Where in the heaps an address lies.
+//! The place of an address in the heaps.
 
 use super::kept::{Around, Kept};
 use super::pieces::HeapPiece;
@@ -7,30 +7,30 @@ use crate::budget::Budget;
 use crate::inspect::{AddressSpace, Result};
 use crate::kernel::{AddressRange, VirtualAddress};
 
-/// Where in the heaps of glibc an address lies.
+/// The place of an address in the heaps of glibc.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum HeapPlace {
-    /// In an arena.
+    /// The address is in an arena.
     Arena {
-        /// Its number in the circle of arenas; 0 is the main one.
+        /// The number of the arena in the circular list of arenas; 0 is the main arena.
         number: usize,
-        /// Where its head (`malloc_state`) is.
+        /// The address of the arena's head (`malloc_state`).
         head: VirtualAddress,
-        /// The chunk, or what else lies there.
+        /// The piece with the address: a chunk, or other memory.
         at: HeapPiece,
-        /// What lies right before it.
+        /// The piece right before it.
         before: Option<HeapPiece>,
-        /// What lies right after it.
+        /// The piece right after it.
         after: Option<HeapPiece>,
     },
-    /// In a chunk that is a mapping of its own.
+    /// The address is in this chunk, which is a separate mapping.
     Mapping(AddressRange),
-    /// In no heap of glibc.
+    /// The address is in no heap of glibc.
     Outside,
-    /// The address may be in an arena that was not walked to its end, and this is why.
+    /// The address may be in an arena that was not walked to its end, because of this outcome.
     Unknown(ArenaOutcome),
-    /// The arenas were not found: their variables are in swap, or too many.
+    /// The arenas were not found: the variables that lead to them are in swap, or too many.
     Unsearched,
 }
 

@@ -1,9 +1,10 @@
-//! Heaps in a capture without memory: the sizes of their chunks, as they were when a walk had proved them.
+//! Heaps of a capture without memory: the sizes of their chunks, as a walk proved them.
 //!
-//! They are 64-bit words. First come the bytes of variables that were not searched, the number of large chunks that are
-//! mappings and both ends of each, the number of arenas and the address of each. Then for each arena: its bytes from
-//! the kernel, how the walk ended and a number for that, the number of parts and both ends of each, the address of the
-//! first piece, the number of pieces, and a word for each piece: its size, and in the lowest three bits what it is.
+//! They are stored as 64-bit words. First come the bytes of variables that were not searched, the number of large
+//! chunks that are separate mappings and both ends of each, the number of arenas and the address of each. Then for each
+//! arena: its bytes from the kernel, the outcome of the walk and a number that belongs to it, the number of parts and
+//! both ends of each, the address of the first piece, the number of pieces, and a word for each piece: its size, and
+//! its kind in the lowest three bits.
 
 use super::arena::{FoundArena, MOST_ARENAS};
 use super::piece_words::split;
@@ -15,7 +16,7 @@ use crate::inspect::{AddressSpace, Error, Result};
 use crate::kernel::{AddressRange, VirtualAddress};
 use crate::report::Reason;
 
-/// Whether a capture has the words of a heap.
+/// Returns whether a capture has the words of heaps.
 ///
 /// # Errors
 /// The capture is damaged.
@@ -23,14 +24,14 @@ pub(super) fn is_recorded(space: &AddressSpace) -> Result<bool> {
     Ok(space.target().process.heap_words(0)?.is_some())
 }
 
-/// The words of a capture, read in order. Whoever made the file may have written anything.
+/// The words of a capture, read in order. The file is not trusted.
 pub(super) struct RecordedHeaps<'a> {
     space: &'a AddressSpace,
     read: std::vec::IntoIter<u64>,
     next: u64,
     /// Bytes of variables that were not searched.
     pub(super) unsearched: u64,
-    /// Chunks that are mappings of their own.
+    /// Chunks that are separate mappings.
     pub(super) mapped: Vec<AddressRange>,
     pub(super) arenas: Vec<FoundArena>,
 }
@@ -41,7 +42,7 @@ pub(super) fn damaged() -> Error {
 }
 
 impl<'a> RecordedHeaps<'a> {
-    /// Reads what comes before the arenas; `None` if there is nothing of the kind.
+    /// Reads the words before the arenas; `None` if the capture has no heaps.
     pub(super) fn of(space: &'a AddressSpace, budget: &mut Budget) -> Result<Option<Self>> {
         if !is_recorded(space)? {
             return Ok(None);
@@ -78,7 +79,7 @@ impl<'a> RecordedHeaps<'a> {
         self.read.next().ok_or_else(damaged)
     }
 
-    /// A number of ranges, and both ends of each, in order.
+    /// Reads the number of ranges, then both ends of each; fails unless they are in order.
     fn ranges(&mut self, budget: &mut Budget) -> Result<Vec<AddressRange>> {
         let mut ranges: Vec<AddressRange> = Vec::new();
         for _ in 0..self.word(budget)? {
@@ -91,14 +92,14 @@ impl<'a> RecordedHeaps<'a> {
         Ok(ranges)
     }
 
-    /// The next arena without its pieces, which come then.
+    /// Reads the words of the next arena that come before its pieces.
     pub(super) fn arena(&mut self, budget: &mut Budget) -> Result<RecordedArena> {
         let system_bytes = self.word(budget)?;
         let ended = [self.word(budget)?, self.word(budget)?];
         Ok(RecordedArena { system_bytes, ended, parts: self.ranges(budget)? })
     }
 
-    /// Hands on the pieces of the arena that came last.
+    /// Calls `each` with the pieces of the arena that was read last.
     pub(super) fn pieces(
         &mut self,
         budget: &mut Budget,
@@ -121,7 +122,7 @@ impl<'a> RecordedHeaps<'a> {
 /// An arena of a capture.
 pub(super) struct RecordedArena {
     pub(super) system_bytes: u64,
-    /// How its walk ended, and a number for that.
+    /// The number of the outcome of its walk, and a number that belongs to it.
     pub(super) ended: [u64; 2],
     pub(super) parts: Vec<AddressRange>,
 }

@@ -1,20 +1,20 @@
-//! Resident memory of heaps, and of what lies beside them.
+//! Resident bytes of heaps and of other anonymous memory.
 
 use crate::budget::Budget;
 use crate::inspect::{AddressSpace, Evidence, Page, Result};
 use crate::kernel::{AddressRange, Kind, Region, State, VirtualAddress};
 
-/// Whether a page is of memory of its own: a zero page is not.
+/// Returns whether a page is present with its own memory, which a zero page does not have.
 pub(super) fn in_memory(page: &Page) -> bool {
     page.state() == State::Present && !matches!(page.kind, Some(Kind::Zero | Kind::HugeZero))
 }
 
-/// Whether a file is behind a region. Core files tell no inodes, and names of files are paths.
+/// Returns whether a region maps a file. Core files contain no inodes, but names of files are paths.
 pub(super) fn is_of_file(region: &Region) -> bool {
     region.inode != 0 || region.name.as_bytes().starts_with(b"/")
 }
 
-/// The ranges in address order, each address once.
+/// Returns the ranges in address order, each address once.
 pub(super) fn in_order(mut ranges: Vec<AddressRange>) -> Vec<AddressRange> {
     ranges.sort_by_cached_key(|range| range.start());
     let mut end = VirtualAddress::new(0);
@@ -26,7 +26,7 @@ pub(super) fn in_order(mut ranges: Vec<AddressRange>) -> Vec<AddressRange> {
     disjoint
 }
 
-/// Resident bytes of these ranges, without zero pages.
+/// Returns the resident bytes of these ranges, without zero pages.
 ///
 /// # Errors
 /// The target is gone, or the budget is over.
@@ -40,7 +40,7 @@ pub fn resident(space: &AddressSpace, ranges: &[AddressRange], budget: &Budget) 
     Ok(resident)
 }
 
-/// Resident bytes of anonymous memory outside of these ranges.
+/// Returns the resident bytes of anonymous memory outside of these ranges.
 ///
 /// # Errors
 /// The target is gone, or the budget is over.
@@ -50,7 +50,8 @@ pub fn resident_outside(space: &AddressSpace, ranges: &[AddressRange], budget: &
     resident(space, &others, budget)
 }
 
-/// The regions that a heap may be in: anonymous, writable and private memory, but for stacks that the kernel names.
+/// Returns the regions that a heap may be in: anonymous, writable and private memory, except for stacks that the kernel
+/// names.
 pub fn anonymous(space: &AddressSpace) -> Vec<AddressRange> {
     let may_hold = |region: &&Region| {
         let name = region.name.as_bytes();

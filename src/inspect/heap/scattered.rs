@@ -1,8 +1,9 @@
-//! The main arena where it is not in one piece: the break could not grow, or the library has it on huge pages of its
-//! own (`glibc.malloc.hugetlb=2`). The library then maps memory for it, and no list has these pieces.
+//! The main arena in several pieces: the break could not grow, or the library keeps the arena on huge pages
+//! (`glibc.malloc.hugetlb=2`). The library then maps memory for it, and keeps no list of the pieces.
 //!
-//! Each is a mapping, so that it begins and ends at a page. Its chunks end with two heads, or with the top. What walks
-//! from all pages find is the arena only if the bytes are those that it has from the kernel.
+//! Each piece but the break is a mapping, and so begins and ends at a page. Its chunks end with two heads, or with the
+//! top. Walks start at every page, and in the break wherever a chunk may begin. The pieces that they find are the arena
+//! only if their bytes are those that it has from the kernel.
 
 use super::pieces::PieceKind;
 use super::walk::{Broken, ChunkLayout, FLAGS, Stretch, StretchEnd};
@@ -13,10 +14,11 @@ use crate::inspect::memory::present;
 use crate::inspect::{AddressSpace, Backing, Result};
 use crate::kernel::{AddressRange, VirtualAddress};
 
-/// Memory in which pieces may be.
+/// A range of memory in which pieces may be.
 struct Place {
     range: AddressRange,
-    /// Whether it is the break: chunks may begin anywhere in it, and the arena counts what the program takes there.
+    /// Whether it is the break: chunks may begin anywhere in it, and the arena counts memory that the program takes
+    /// there.
     is_break: bool,
 }
 
@@ -29,7 +31,7 @@ fn places(space: &AddressSpace) -> Vec<Place> {
     let mut ranges: Vec<AddressRange> = of_pool.map(|region| region.range).chain(anonymous(space)).collect();
     ranges.retain(|range| !breaks.contains(range));
     let ranges = in_order(ranges);
-    // Rows side by side are one mapping with several settings.
+    // Adjacent regions are one mapping whose parts have different settings.
     let joined = |ranges: &[AddressRange], is_break| {
         AddressRange::joined(ranges).into_iter().map(move |range| Place { range, is_break }).collect::<Vec<_>>()
     };
@@ -71,7 +73,7 @@ impl Walk {
         })
     }
 
-    /// The pieces in one place. Returns their bytes.
+    /// Adds up the pieces in one place, and returns their bytes.
     fn pieces(
         &mut self,
         words: &mut ProcessWords<'_>,
@@ -116,7 +118,7 @@ impl Walk {
     }
 }
 
-/// Where the piece ends that begins at `at`: `None` if there is none.
+/// Returns the end of the piece that begins at `at`; `None` if no piece begins there.
 fn piece(words: &mut ProcessWords<'_>, stretch: &Stretch, at: u64) -> Result<Option<u64>> {
     let Some(first) = stretch.layout.first_chunk(at) else {
         return Ok(None);
@@ -130,7 +132,7 @@ fn piece(words: &mut ProcessWords<'_>, stretch: &Stretch, at: u64) -> Result<Opt
         Ok(StretchEnd::Top(_)) => Some(stretch.end),
         Ok(StretchEnd::Fence(end)) if chunks > 0 => {
             let whole = end.checked_next_multiple_of(stretch.layout.page.bytes());
-            // What was left of the top may have been too small for a chunk, and has a head of its own.
+            // The rest of the top may have been too small for a chunk, and then has only a head.
             whole.filter(|whole| whole - end < stretch.layout.alignment + stretch.layout.head())
         }
         _ => None,

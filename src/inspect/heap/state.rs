@@ -1,8 +1,8 @@
-//! `malloc_state`, the head of an arena: found by its bins, for each of which an empty list points at itself.
+//! `malloc_state`, the head of an arena, found by its bins: the links of an empty bin point at the bin itself.
 //!
-//! Its layout differs between versions of the library and machines (`malloc/malloc.c`): the bins decide where the rest
-//! is. Two words before them is `top`; after them come `binmap`, `next`, `next_free`, `attached_threads`, `system_mem`
-//! and `max_system_mem`, in all versions since 2.26.
+//! Its layout differs between versions of the library and architectures (`malloc/malloc.c`), and the place of the other
+//! fields follows from the bins. Two words before them is `top`; after them come `binmap`, `next`, `next_free`,
+//! `attached_threads`, `system_mem` and `max_system_mem`, in all versions since 2.26.
 
 use super::words::{END_OF_MEMORY, Words};
 use crate::inspect::Result;
@@ -23,13 +23,13 @@ const MOST_THREADS: u64 = 1 << 24;
 /// The head of an arena.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct ArenaState {
-    /// Where its bins begin.
+    /// The address of its bins.
     pub(super) bins: u64,
     /// The chunk at the end of its memory, from which chunks are cut; the address of a bin if it has no memory yet.
     pub(super) top: u64,
-    /// The next arena in the circle of all, or itself.
+    /// The next arena in the circular list of all, or the arena itself.
     pub(super) next: u64,
-    /// Bytes that it has from the kernel.
+    /// Bytes that the arena has from the kernel.
     pub(super) system_bytes: u64,
 }
 
@@ -50,7 +50,7 @@ impl ArenaState {
                 return Ok(None);
             };
             let own = at - 2 * w;
-            // The two are written one after the other.
+            // The program writes the two links one after the other.
             if [first, last].iter().any(|&word| word != own && !is_chunk(word, w)) {
                 return Ok(None);
             }
@@ -75,24 +75,25 @@ impl ArenaState {
         Ok(is_sound.then_some(ArenaState { bins, top, next, system_bytes }))
     }
 
-    /// Whether it has no memory yet.
+    /// Returns whether the arena has no memory yet.
     pub(super) fn is_new(&self) -> bool {
         self.system_bytes == 0
     }
 
-    /// Where the state ends: after `max_system_mem`.
+    /// Returns the address of the end of the state, after `max_system_mem`.
     pub(super) fn end(&self, pointer_bytes: u64) -> u64 {
         self.bins + 2 * pointer_bytes * BINS + BINMAP + 5 * pointer_bytes
     }
 }
 
-/// Whether a chunk may be here: user data, which comes two words later, is aligned to two words at least.
+/// Returns whether a chunk may be at `address`: user data, which begins two words later, is aligned to at least two
+/// words.
 fn is_chunk(address: u64, pointer_bytes: u64) -> bool {
     (1..END_OF_MEMORY).contains(&address) && address.is_multiple_of(pointer_bytes)
 }
 
-/// How far the bins of a state are from its start. `start` is a pointer to a state, and only one distance has a sound
-/// state there.
+/// Returns the distance in bytes from the start of a state to its bins: only one leads to sound bins. Returns `None` if
+/// no sound state starts at `start`.
 pub(super) fn distance_of_bins(words: &mut impl Words, start: u64) -> Result<Option<u64>> {
     let w = words.pointer_bytes();
     let mut distance = 3 * w;
@@ -107,16 +108,16 @@ pub(super) fn distance_of_bins(words: &mut impl Words, start: u64) -> Result<Opt
     Ok(None)
 }
 
-/// Looks for states around pairs of pointers that come in address order: each place is tried once, for many pairs may
-/// be near each other.
+/// Searches for states around pairs of pointers in address order. Each place is tried once, because many pairs may be
+/// near each other.
 #[derive(Default)]
 pub(super) struct StateSearch {
-    /// The places before these were tried: those at even words, and at odd ones.
+    /// The first places that were not tried yet: among those at even words, and among those at odd ones.
     next: [u64; 2],
 }
 
 impl StateSearch {
-    /// The state one of whose empty bins has its pointers at `pair`.
+    /// Returns the state that has an empty bin with its pointers at `pair`.
     pub(super) fn around(&mut self, words: &mut impl Words, pair: u64) -> Result<Option<ArenaState>> {
         let w = words.pointer_bytes();
         let next = if (pair / w).is_multiple_of(2) { &mut self.next[0] } else { &mut self.next[1] };

@@ -1,41 +1,43 @@
-//! What a walk over an arena adds up: its chunks by size and by place, and what keeps free memory from being given back.
+//! The sums of a walk over an arena: its chunks by size and by place, and the pages on which chunks in use keep free
+//! memory.
 
 use super::walk::{ChunkLayout, ChunkSum, HeapChunk};
 use crate::budget::Budget;
 use crate::inspect::Result;
 use crate::kernel::AddressRange;
 
-/// Classes of chunk sizes: powers of two.
+/// The number of classes of chunk sizes, which are powers of two.
 const CLASSES: usize = 64;
 
-/// The chunks of one class: from `smallest` to less than twice of it.
+/// The chunks of one size class: from `smallest` to less than twice that.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct SizeClass {
     /// The size of the smallest chunk of the class.
     pub smallest: u64,
-    /// Chunks in use.
+    /// The chunks in use.
     pub in_use: ChunkSum,
-    /// Chunks that are free.
+    /// The free chunks.
     pub free: ChunkSum,
 }
 
 /// The most chunks in use on the pages of each kind of [`KeptPages`] but the last.
 const MOST_CHUNKS: [u64; 4] = [1, 2, 4, 8];
 
-/// Pages that hold free memory beside so many chunks in use, or parts of these: no trim gives them back.
+/// Pages on which free memory lies beside a number of chunks in use, or parts of them: no trim gives them back.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct KeptPages {
     /// The fewest chunks in use on such a page.
     pub least: u64,
-    /// The most; `None` if there is no limit.
+    /// The most chunks in use on such a page; `None` if there is no limit.
     pub most: Option<u64>,
-    /// Their number.
+    /// The number of such pages.
     pub pages: u64,
-    /// Free bytes on them.
+    /// The free bytes on these pages.
     pub free: u64,
-    /// The smallest size of each class of the chunks in use there, with the number of pages that hold one of the class.
+    /// The size classes of the chunks in use there: the smallest size of the class, and the number of pages that hold a
+    /// chunk of it.
     pub sizes: Vec<(u64, u64)>,
 }
 
@@ -48,7 +50,7 @@ pub(super) struct Stretched {
     pub(super) free: ChunkSum,
 }
 
-/// What a walk adds up.
+/// The sums of a walk.
 #[derive(Clone)]
 pub(super) struct Sums {
     pub(super) between: u64,
@@ -66,7 +68,7 @@ pub(super) struct Sums {
 struct KeptSum {
     pages: u64,
     free: u64,
-    /// How many of the pages hold a chunk of each class.
+    /// The number of these pages that hold a chunk of each class.
     sizes: [u64; CLASSES],
 }
 
@@ -130,7 +132,7 @@ impl Sums {
         Ok(())
     }
 
-    /// Adds a chunk to its first page and to its last: those between have nothing else.
+    /// Adds a chunk to its first page and to its last: the pages between have no other chunk.
     #[inline]
     fn add_to_pages(&mut self, chunk: HeapChunk, class: usize, layout: ChunkLayout) {
         let (start, shift) = (chunk.start.get(), layout.page.shift());
@@ -170,7 +172,7 @@ impl Sums {
         }
     }
 
-    /// All chunks in use, and all free ones.
+    /// Returns the sums of all chunks in use, and of all free ones.
     pub(super) fn totals(&self) -> (ChunkSum, ChunkSum) {
         let mut totals = (ChunkSum::default(), ChunkSum::default());
         for (in_use, free) in self.sizes {
@@ -180,13 +182,13 @@ impl Sums {
         totals
     }
 
-    /// Chunks by size, the smallest first.
+    /// Returns the chunks by size, the smallest first.
     pub(super) fn classes(&self) -> Vec<SizeClass> {
         let classes = self.sizes.iter().enumerate().filter(|(_, (used, free))| used.chunks + free.chunks > 0);
         classes.map(|(log, &(in_use, free))| SizeClass { smallest: 1 << log, in_use, free }).collect()
     }
 
-    /// The pages that chunks in use keep, the fewest chunks first. The walk has ended.
+    /// Returns the pages that chunks in use keep, those with the fewest chunks first. Call it after the walk.
     pub(super) fn kept(&mut self) -> Vec<KeptPages> {
         self.close_page();
         let mut all = Vec::new();
@@ -259,7 +261,7 @@ mod tests {
         );
     }
 
-    /// What each byte of each page is, counted one by one.
+    /// Compares the kept pages with counts of single bytes.
     #[test]
     fn pages_are_kept_as_single_bytes_show() {
         let mut state = 11_u64;

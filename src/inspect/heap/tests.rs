@@ -1,4 +1,4 @@
-//! Walks over made heaps: sound ones, and ones with a single wrong word.
+//! Walks over constructed heaps: sound ones, and ones with a single wrong word.
 
 use super::walk::{Broken, ChunkLayout, Stretch, StretchEnd};
 use super::words::Words;
@@ -14,7 +14,7 @@ const LAYOUT: ChunkLayout = ChunkLayout { pointer_bytes: 8, alignment: 16, page:
 struct Made {
     words: BTreeMap<u64, u64>,
     budget: Budget,
-    /// The bytes from 0x1000 on that are known before they are asked for.
+    /// The bytes from 0x1000 on that [`Words::known`] returns.
     known: Vec<u8>,
 }
 
@@ -22,7 +22,7 @@ const WORDS: WordLayout =
     WordLayout { page: PageSize::FOUR_KIB, pointer_bytes: 8, is_little_endian: true, is_char_signed: true };
 
 impl Made {
-    /// What is known before it is asked for ends at `end`, or at a head that is not there.
+    /// Makes the bytes up to `end`, or to the first head that is missing, known before they are read.
     fn know(&mut self, end: u64) {
         let there = (0x1000..end).step_by(8).map_while(|at| self.words.get(&at));
         self.known = there.flat_map(|word| word.to_le_bytes()).collect();
@@ -48,10 +48,10 @@ impl Words for Made {
     }
 }
 
-/// What users write.
+/// The words of user data.
 const DATA: u64 = 0x6161_6161;
 
-/// A heap at 0x1000 of chunks with these sizes, in use or free, and a top of 0x100 bytes.
+/// Returns a heap at 0x1000 of chunks with these sizes, in use or free, and a top of 0x100 bytes.
 fn made(chunks: &[(u64, bool)]) -> (Made, Stretch) {
     let mut made = Made::default();
     let mut at = 0x1000;
@@ -65,14 +65,14 @@ fn made(chunks: &[(u64, bool)]) -> (Made, Stretch) {
     (made, Stretch { layout: LAYOUT, top: at - 0x100, end: at, is_of_threads: false })
 }
 
-/// Where the heads of its chunks are, and that of the top.
+/// Returns the addresses of the heads of its chunks, and of the top.
 fn heads(chunks: &[(u64, bool)]) -> Vec<u64> {
     let sizes = chunks.iter().map(|(size, _)| *size);
     let next = sizes.scan(0x1008, |at, size| Some(std::mem::replace(at, *at + size) + size));
     std::iter::once(0x1008).chain(next).collect()
 }
 
-/// The same whatever is known before it is asked for.
+/// Walks a heap with every amount of known bytes: the results must be equal.
 fn walk(words: &mut Made, stretch: &Stretch) -> (std::result::Result<StretchEnd, Broken>, [u64; 2]) {
     let mut walked = Vec::new();
     for end in (0x1000..=stretch.end).step_by(8) {
@@ -110,12 +110,12 @@ fn one_wrong_head_breaks_the_walk() {
         for change in [1, 0x10, 0x20, 1 << 63, 2, 4] {
             let (mut words, _) = made(SOUND);
             *words.words.get_mut(&head).expect("a head") ^= change;
-            // The size of the top is not looked at, and only chunks in use tell whose they are.
+            // The size of the top is not checked, and only chunks in use contain whether their arena is one of threads.
             let is_top = head == stretch.top + 8;
             let is_free = head == 0x1000 + 0x290 + 0x40 + 8 || head == 0x1000 + 0x290 + 0x40 + 0x1000 + 0x20 + 8;
-            // A size that leads to another chunk passes over some: nothing contradicts that.
+            // A size that leads to another chunk skips some: nothing contradicts that.
             let leads_on = change >= 0x10 && heads.contains(&head.wrapping_add(words.words[&head] & !7));
-            // A free chunk that is said to be in use is one that the program has for all that its neighbours tell.
+            // If a free chunk is marked as in use, its neighbours do not contradict that.
             let hides_free = change == 1 && words.words[&head] & 1 == 1;
             if hides_free
                 || (is_top && change & 7 == 0 && change >> 63 == 0)

@@ -1,4 +1,4 @@
-//! What pages are for the heaps of a process: whether a byte of a page is in use.
+//! The use of each page for the heaps of a process: whether it holds chunks in use or free ones.
 
 use super::pieces::{HeapPiece, PieceKind};
 use crate::budget::{Budget, OutOfBudget};
@@ -6,7 +6,7 @@ use crate::kernel::words::worded;
 use crate::kernel::{AddressRange, PageSize, VirtualAddress};
 
 worded! {
-    /// What a page is for the heaps of glibc.
+    /// The use of a page for the heaps of glibc.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum HeapUse, word {
         /// Only free chunks: nothing in it is in use.
@@ -17,9 +17,9 @@ worded! {
         Both = "both",
         /// Only the free end of an arena, from which chunks are cut.
         Top = "top",
-        /// In no heap of glibc.
+        /// The page is in no heap of glibc.
         None = "none",
-        /// In memory that may belong to an arena that was not walked to its end.
+        /// The page may belong to an arena that was not walked to its end.
         Unknown = "unknown",
     }
 }
@@ -29,7 +29,8 @@ const LIVE: u8 = 1;
 const FREE: u8 = 2;
 const TOP: u8 = 4;
 
-/// The bit of a piece. Heads of the allocator, and what the program took for itself, are in use.
+/// Returns the bit of a kind of piece. Heads of the allocator, and memory that the program got from `sbrk`, count as in
+/// use.
 fn bit(kind: PieceKind) -> u8 {
     match kind {
         PieceKind::InUse | PieceKind::Other => LIVE,
@@ -38,7 +39,7 @@ fn bit(kind: PieceKind) -> u8 {
     }
 }
 
-/// Pages in a row that are the same.
+/// Successive pages with the same use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Run {
     start: u64,
@@ -53,7 +54,7 @@ pub(in crate::inspect) struct HeapUses {
 }
 
 impl HeapUses {
-    /// What the page at `address` is, and where that ends.
+    /// Returns the use of the page at `address`, and the end of the pages with that use.
     pub(in crate::inspect) fn at(&self, address: VirtualAddress) -> (HeapUse, VirtualAddress) {
         let address = address.get();
         let next = self.runs.partition_point(|run| run.end <= address);
@@ -65,13 +66,13 @@ impl HeapUses {
         (is, VirtualAddress::new(end))
     }
 
-    /// Adds pages of an arena, or of chunks that are mappings of their own.
+    /// Adds the pages of an arena, or of chunks that are separate mappings.
     pub(super) fn add(&mut self, pages: PageUses) {
         self.runs.extend(pages.runs);
         self.runs.extend(pages.open.map(|open| open.run(pages.page)));
     }
 
-    /// All of it in address order; what of `unknown` is not in it is unknown.
+    /// Sorts the runs by address; the rest of `unknown` becomes [`HeapUse::Unknown`].
     pub(super) fn finish(mut self, unknown: &[AddressRange], budget: &mut Budget) -> Result<Self, OutOfBudget> {
         self.runs.sort_by_cached_key(|run| run.start);
         let mut known = std::mem::take(&mut self.runs).into_iter().peekable();
@@ -96,7 +97,7 @@ impl HeapUses {
     }
 }
 
-/// Pages of one arena while it is walked: its pieces come in the order of their addresses.
+/// The pages of one arena during a walk. Pieces are added in address order.
 #[derive(Clone, Debug)]
 pub(super) struct PageUses {
     page: PageSize,
@@ -105,7 +106,7 @@ pub(super) struct PageUses {
     open: Option<OpenPage>,
 }
 
-/// A page to which more may come.
+/// A page to which further pieces may be added.
 #[derive(Clone, Copy, Debug)]
 struct OpenPage {
     start: u64,
@@ -124,7 +125,7 @@ impl PageUses {
         PageUses { page, runs: Vec::new(), open: None }
     }
 
-    /// Adds a piece.
+    /// Adds a piece to its pages.
     pub(super) fn add(&mut self, piece: HeapPiece, budget: &mut Budget) -> Result<(), OutOfBudget> {
         let (page, bit) = (self.page.bytes(), bit(piece.kind));
         let (mut at, end) = (piece.start.get(), piece.end().get());
@@ -157,7 +158,7 @@ impl PageUses {
     }
 }
 
-/// What a page with these pieces is.
+/// Returns the use of a page with these pieces.
 fn use_of(pieces: u8) -> HeapUse {
     match pieces {
         LIVE => HeapUse::Live,
@@ -167,7 +168,7 @@ fn use_of(pieces: u8) -> HeapUse {
     }
 }
 
-/// Adds a run, to the last one if that is the same.
+/// Adds a run, or extends the last one if it has the same use.
 fn push(runs: &mut Vec<Run>, run: Run) {
     match runs.last_mut() {
         _ if run.start >= run.end => {}
@@ -182,7 +183,7 @@ mod tests {
 
     const PAGE: PageSize = PageSize::FOUR_KIB;
 
-    /// The words of pages from 0x10000 on.
+    /// Returns the words of the pages from 0x10000 on.
     fn words(uses: &HeapUses, pages: u64) -> Vec<&'static str> {
         (0..pages).map(|page| uses.at(VirtualAddress::new(0x1_0000 + page * 0x1000)).0.word()).collect()
     }
@@ -232,7 +233,7 @@ mod tests {
         assert_eq!(words(&all, 7), ["unknown", "live", "unknown", "none", "unknown", "free", "none"]);
     }
 
-    /// Each byte marks its page: a walk that is not compressed at all says the same.
+    /// Compares the runs with a mark for each byte.
     #[test]
     fn runs_say_what_single_bytes_say() {
         let mut state = 7_u64;

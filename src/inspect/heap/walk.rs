@@ -1,5 +1,6 @@
-//! A walk over the chunks of an arena, from the first to `top`. Each chunk says where the next one is, whether the one
-//! before it is in use, and, if that one is free, its size again: a walk that meets no contradiction is proof.
+//! A walk over the chunks of an arena, from the first to `top`. Each chunk contains the distance to the next one,
+//! whether the one before it is in use, and, if that one is free, its size again: a walk without a contradiction is
+//! proof.
 
 use super::words::{Words, decode};
 use crate::budget::Budget;
@@ -8,26 +9,26 @@ use crate::kernel::{AddressRange, PageSize, VirtualAddress};
 
 /// The chunk before this one is in use (PREV_INUSE).
 const BEFORE_IN_USE: u64 = 1;
-/// The chunk is a mapping of its own (IS_MMAPPED).
+/// The chunk is a separate mapping (IS_MMAPPED).
 pub(super) const IS_MAPPING: u64 = 2;
 /// The chunk in use belongs to an arena of threads (NON_MAIN_ARENA).
 const OF_THREADS: u64 = 4;
-/// All of these.
+/// All three bits.
 pub(super) const FLAGS: u64 = 7;
 
-/// How chunks lie in memory.
+/// The layout of chunks in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct ChunkLayout {
     pub(super) pointer_bytes: u64,
-    /// What addresses of user data are multiples of: 16, and 8 on 32-bit machines other than i386.
+    /// The alignment of user data in bytes: 16, or 8 on 32-bit architectures other than i386.
     pub(super) alignment: u64,
     pub(super) page: PageSize,
 }
 
 impl ChunkLayout {
-    /// The layouts that chunks of the process may have, the likeliest first.
+    /// Returns the layouts that chunks of the process may have, the likeliest first.
     pub(super) fn all(space: &AddressSpace) -> Vec<ChunkLayout> {
-        /// The machine of i386.
+        /// The ELF machine number of i386 (EM_386).
         const I386: u16 = 3;
         let process = &space.target().process;
         let pointer_bytes = u64::from(process.layout().pointer_bytes);
@@ -40,17 +41,17 @@ impl ChunkLayout {
         alignments.iter().map(|&alignment| ChunkLayout { pointer_bytes, alignment, page }).collect()
     }
 
-    /// The size of the smallest chunk.
+    /// Returns the size of the smallest chunk in bytes.
     fn smallest(self) -> u64 {
         4 * self.pointer_bytes
     }
 
-    /// The size of the head of a chunk, which is also that of the chunks that end a stretch of memory.
+    /// Returns the size of the head of a chunk in bytes, which is also that of the chunks that end a stretch of memory.
     pub(super) fn head(self) -> u64 {
         2 * self.pointer_bytes
     }
 
-    /// The first address from `from` on where a chunk may begin.
+    /// Returns the first address from `from` on at which a chunk may begin.
     pub(super) fn first_chunk(self, from: u64) -> Option<u64> {
         let data = from.checked_add(self.head())?;
         data.checked_next_multiple_of(self.alignment)?.checked_sub(self.head())
@@ -60,14 +61,15 @@ impl ChunkLayout {
         self.first_chunk(address) == Some(address)
     }
 
-    /// Whether a head has a size that a chunk in use or a free one can have. Alignments are powers of two.
+    /// Returns whether a head has a size that a chunk in use or a free one can have. Alignments are powers of two.
     #[inline]
     fn has_size(self, head: u64) -> bool {
         let size = head & !FLAGS;
         size >= self.smallest() && size & (self.alignment - 1) == 0 && head & IS_MAPPING == 0
     }
 
-    /// The whole pages of a free chunk that `malloc_trim` gives back (`mtrim`): it keeps the page with the links.
+    /// Returns the whole pages of a free chunk that `malloc_trim` gives back (`mtrim`): it keeps the page with the
+    /// links.
     pub(super) fn trimmed(self, start: u64, size: u64) -> Option<AddressRange> {
         let last = VirtualAddress::new(start.checked_add(6 * self.pointer_bytes)?.checked_add(self.page.bytes() - 1)?);
         let end = VirtualAddress::new(start.checked_add(size)?);
@@ -76,8 +78,8 @@ impl ChunkLayout {
 }
 
 impl ChunkLayout {
-    /// The part of `top` that `malloc_trim` gives back at the end of the main heap (`systrim`), in
-    /// multiples of `unit`: it keeps a chunk.
+    /// Returns the part of `top` that `malloc_trim` gives back at the end of the main heap (`systrim`), in multiples of
+    /// `unit`: it keeps a chunk.
     pub(super) fn trimmed_top(self, top: u64, bytes: u64, unit: u64) -> Option<AddressRange> {
         let unit = unit.max(self.page.bytes());
         let given = bytes.saturating_sub(self.smallest() + 1) / unit * unit;
@@ -86,13 +88,13 @@ impl ChunkLayout {
     }
 }
 
-/// Chunks and their bytes, with their heads.
+/// The number of some chunks and their bytes, heads included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct ChunkSum {
-    /// How many.
+    /// The number of chunks.
     pub chunks: u64,
-    /// Their bytes.
+    /// The bytes of the chunks.
     pub bytes: u64,
 }
 
@@ -108,19 +110,19 @@ impl ChunkSum {
     }
 }
 
-/// A chunk of a walk.
+/// A chunk that a walk found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct HeapChunk {
-    /// Where its head begins.
+    /// The address of its head.
     pub start: VirtualAddress,
-    /// Its size, with its head.
+    /// The size of the chunk in bytes, head included.
     pub size: u64,
-    /// Whether the program may have it: freed chunks that threads keep for themselves are in use for the allocator.
+    /// Whether the program may have it. Freed chunks that threads keep for reuse are in use for the allocator.
     pub is_in_use: bool,
 }
 
-/// What ends a walk without an answer.
+/// The contradiction or missing page that stops a walk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Broken {
     /// The chunk at this address contradicts its neighbours, or its arena.
@@ -129,40 +131,40 @@ pub(super) enum Broken {
     Absent(u64),
 }
 
-/// Where a stretch of chunks ends.
+/// The end of a stretch of chunks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum StretchEnd {
-    /// At the chunk from which new ones are cut.
+    /// The stretch ends at the top, which begins at this address.
     Top(u64),
-    /// At chunks that end a stretch: the first byte after them.
+    /// The stretch ends before this address, with chunks that only mark its end.
     Fence(u64),
 }
 
-/// One stretch of chunks that lie side by side.
+/// A stretch of chunks that lie side by side.
 pub(super) struct Stretch {
     pub(super) layout: ChunkLayout,
-    /// The walk ends here or later, at the chunk that reaches to the end.
+    /// The first address at which the top may begin: the walk ends there or later, at the chunk that reaches `end`.
     pub(super) top: u64,
-    /// Where the last chunk ends.
+    /// The end of the last chunk.
     pub(super) end: u64,
     pub(super) is_of_threads: bool,
 }
 
-/// How far a walk came.
+/// The place of a walk.
 #[derive(Clone, Copy)]
 struct WalkPlace {
-    /// The next chunk.
+    /// The address of the next chunk.
     at: u64,
-    /// Its head.
+    /// The head of the next chunk.
     head: u64,
     is_before_free: bool,
 }
 
-/// Chunks of known bytes that are handed on together.
+/// The number of known chunks that are passed on together.
 const TOGETHER: usize = 128;
 
 impl Stretch {
-    /// Walks from the chunk at `first` on, and hands the chunks on, some at a time.
+    /// Walks from the chunk at `first` on, and passes the chunks on, some at a time.
     pub(super) fn walk(
         &self,
         words: &mut impl Words,
@@ -174,7 +176,7 @@ impl Stretch {
         let Some(head) = words.word(first + w)? else {
             return Ok(Err(Broken::Absent(first)));
         };
-        // The chunks that follow lie as this one does, because their sizes are multiples of the alignment.
+        // The following chunks are aligned as this one is, because their sizes are multiples of the alignment.
         if !layout.is_chunk(first) {
             return Ok(Err(Broken::Chunk(first)));
         }
@@ -193,13 +195,13 @@ impl Stretch {
             let Some(next) = at.checked_add(size).filter(|next| *next <= self.end) else {
                 return Ok(Err(Broken::Chunk(at)));
             };
-            // The top reaches to the end, and chunks may have been cut from it since. A free chunk beside it becomes a
-            // part of it.
+            // The top reaches to the end, and chunks may have been cut from it during the walk. A free chunk beside it
+            // would have become a part of it.
             if at >= self.top && next == self.end {
                 let is_sound = head & (BEFORE_IN_USE | IS_MAPPING) == BEFORE_IN_USE && !is_before_free && size > 0;
                 return Ok(if is_sound { Ok(StretchEnd::Top(at)) } else { Err(Broken::Chunk(at)) });
             }
-            // Chunks of the size of a head end what is left of an older stretch (sysmalloc).
+            // Chunks of the size of a head end an older stretch (sysmalloc).
             if size == layout.head() || (size == 0 && self.is_of_threads) {
                 return self.fence(words, at, head);
             }
@@ -209,7 +211,7 @@ impl Stretch {
             let Some(next_head) = words.word(next + w)? else {
                 return Ok(Err(Broken::Absent(next)));
             };
-            // A rest that is too small for two such chunks is one with the first.
+            // A rest that is smaller than two such chunks is joined with the first of them: only the second follows.
             if next_head == BEFORE_IN_USE && self.is_of_threads && next + 2 * w <= self.end {
                 return Ok(Ok(StretchEnd::Fence(next + 2 * w)));
             }
@@ -222,8 +224,8 @@ impl Stretch {
         }
     }
 
-    /// Whether the chunk at `place` is in use, by the head of the next one; `None` if they contradict each other.
-    /// `last` is the last word of the chunk.
+    /// Returns whether the chunk at `place` is in use, by the head of the next one; `None` if they contradict each
+    /// other. `last` reads the first word of the next chunk, which belongs to this one.
     #[inline]
     fn is_in_use(
         &self,
@@ -236,13 +238,13 @@ impl Stretch {
         let agrees = if is_in_use {
             (head & OF_THREADS != 0) == self.is_of_threads
         } else {
-            // Free neighbours are one chunk. The size of a free one stands at its end too.
+            // Free neighbours are joined to one chunk. A free chunk has its size at its end, too.
             !is_before_free && last()? == Some(head & !FLAGS)
         };
         Ok((agrees && (head & BEFORE_IN_USE != 0) != is_before_free).then_some(is_in_use))
     }
 
-    /// The next chunks whose heads need not be read, as far as nothing is special about them. Returns how many.
+    /// Adds the next chunks whose heads were already read, up to one that needs a closer look. Returns their number.
     #[inline]
     fn known_chunks(&self, words: &impl Words, place: &mut WalkPlace, chunks: &mut [HeapChunk]) -> usize {
         let Some((bytes, layout)) = words.known(place.at) else {
@@ -254,7 +256,7 @@ impl Stretch {
         }
     }
 
-    /// The chunks of `bytes`, which begin at `place`.
+    /// Adds the chunks of `bytes`, which begin at `place`. Returns their number.
     #[inline]
     fn chunks_of(
         &self,
@@ -274,7 +276,7 @@ impl Stretch {
             let Some(next_head) = next.get(w..).and_then(&word) else {
                 return count;
             };
-            // The end of the stretch, and what ends there.
+            // The stretch ends here: the caller examines the chunk.
             if place.at + size >= self.end || next_head & !FLAGS == 0 {
                 return count;
             }
@@ -288,7 +290,7 @@ impl Stretch {
         chunks.len()
     }
 
-    /// The chunks that end a stretch: two of the size of a head, or one and then a size of 0.
+    /// Checks the chunks that end a stretch: two of the size of a head, or one and then a size of 0.
     fn fence(&self, words: &mut impl Words, at: u64, head: u64) -> Result<std::result::Result<StretchEnd, Broken>> {
         let w = self.layout.pointer_bytes;
         let size = head & !FLAGS;

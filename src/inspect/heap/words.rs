@@ -1,4 +1,4 @@
-//! The words of a heap: read once, in windows, and only where the page map has just shown a frame.
+//! The words of a heap, read once, in windows, and only where the page map has just shown a frame.
 
 use crate::budget::Budget;
 use crate::inspect::Result;
@@ -6,29 +6,30 @@ use crate::inspect::memory::read_resident;
 use crate::kernel::VirtualAddress;
 use crate::process::{Target, WordLayout};
 
-/// Bytes of a window that follows the one before: a walk over small chunks.
+/// Bytes of a window that follows the one before, as in a walk over small chunks.
 const LARGE: usize = 512 << 10;
-/// Bytes of any other: heads of arenas and of large chunks.
+/// Bytes of any other window: heads of arenas and of large chunks.
 const SMALL: usize = 16 << 10;
 
-/// No memory of a process is beyond: sums of an address and a few words cannot overflow.
+/// A limit above all memory of processes, low enough that an address and a few words add up without overflow.
 pub(super) const END_OF_MEMORY: u64 = 1 << 62;
 
-/// Gives words of memory.
+/// A source of words of memory.
 pub(super) trait Words {
-    /// Bytes of a pointer: 4 or 8.
+    /// Returns the bytes of a pointer: 4 or 8.
     fn pointer_bytes(&self) -> u64;
 
-    /// What the work may still take.
+    /// Returns the budget of the work.
     fn budget(&mut self) -> &mut Budget;
 
-    /// The word at `address`; `None` if its page has no frame or cannot be read.
+    /// Returns the word at `address`; `None` if its page has no frame or cannot be read.
     ///
     /// # Errors
     /// The target is gone, or the budget is over.
     fn word(&mut self, address: u64) -> Result<Option<u64>>;
 
-    /// The bytes from `address` on that were read already, and how words lie in them; `None` if there are none.
+    /// Returns the bytes from `address` on that were already read, and the layout of words in them; `None` if there are
+    /// none.
     fn known(&self, address: u64) -> Option<(&[u8], WordLayout)>;
 }
 
@@ -39,7 +40,7 @@ pub(super) struct ProcessWords<'a> {
     budget: &'a mut Budget,
     start: u64,
     window: Vec<u8>,
-    /// Where the bytes of the window end that were read; after them comes a page without a frame.
+    /// The number of bytes of the window that were read; after them comes a page without a frame.
     read: usize,
     /// Whether all of the last window was read.
     was_full: bool,
@@ -62,7 +63,7 @@ impl<'a> ProcessWords<'a> {
         self.layout
     }
 
-    /// The bytes of `address` to the end of what is read at a time; none where its page has no frame.
+    /// Returns the bytes from `address` to the end of its window; none if its page has no frame.
     pub(super) fn bytes_at(&mut self, address: u64) -> Result<&[u8]> {
         let offset = address.checked_sub(self.start).and_then(|offset| usize::try_from(offset).ok());
         let is_known = offset.is_some_and(|offset| offset < self.window.len());
@@ -74,12 +75,12 @@ impl<'a> ProcessWords<'a> {
             let follows = self.start + self.window.len() as u64;
             self.start = self.layout.page.floor(VirtualAddress::new(address)).get();
             let page = usize::try_from(self.layout.page.bytes()).unwrap_or(SMALL);
-            // A large chunk is no end of a walk over small ones.
+            // A large chunk does not end a walk over small ones.
             let goes_on = self.was_full && self.start.checked_sub(follows).is_some_and(|gap| gap <= SMALL as u64);
             self.window.resize(if goes_on { LARGE } else { SMALL.max(page) }, 0);
             self.read = read_resident(self.target, VirtualAddress::new(self.start), &mut self.window)?.bytes;
             self.was_full = self.read == self.window.len();
-            // A page without a frame is known to be one.
+            // At least the first page stays in the window, so that a page without a frame is not read again.
             let known = self.read.max(page);
             self.window.truncate(known);
         }
@@ -116,7 +117,7 @@ impl Words for ProcessWords<'_> {
     }
 }
 
-/// The first word of `bytes`.
+/// Decodes the first word of `bytes`.
 #[inline]
 pub(super) fn decode(bytes: &[u8], pointer_bytes: u8, is_little_endian: bool) -> Option<u64> {
     match (pointer_bytes, is_little_endian) {

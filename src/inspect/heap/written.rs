@@ -1,4 +1,4 @@
-//! Heaps in a capture without memory: written from walks, and given back as the walks were.
+//! Heaps in a capture without memory: written from walks, and read back with the results of those walks.
 
 use super::arena::FoundArena;
 use super::kept::Kept;
@@ -12,7 +12,7 @@ use crate::budget::Budget;
 use crate::inspect::{AddressSpace, Result};
 use crate::kernel::{AddressRange, VirtualAddress};
 
-/// How walks end: each is its place here.
+/// The outcomes of walks, each at the index that stands for it in a capture.
 const ENDED: [fn(u64) -> ArenaOutcome; 5] = [
     |_| ArenaOutcome::Complete,
     |missing| ArenaOutcome::Part { missing },
@@ -31,19 +31,20 @@ fn ended(outcome: ArenaOutcome) -> [u64; 2] {
     }
 }
 
-/// What of the heaps was written.
+/// The counts of the heaps that were written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct RecordedCounts {
-    /// Chunks with their sizes.
+    /// The number of chunks whose sizes were written.
     pub chunks: u64,
-    /// Arenas.
+    /// The number of arenas.
     pub arenas: u64,
-    /// Those of them that were not walked to their ends: no size of their chunks is written.
+    /// The number of arenas that were not walked to their ends: no size of their chunks is written.
     pub incomplete: u64,
 }
 
-/// Walks the heaps, and hands their words to `write`: nothing of memory but the sizes of chunks that were proved.
+/// Walks the heaps, and passes their words to `write`: no contents of memory, only the sizes of chunks that were
+/// proved.
 ///
 /// # Errors
 /// As [`HeapSearch::new`], and those of `write`.
@@ -88,8 +89,8 @@ pub fn record(
 }
 
 impl Walk {
-    /// The next arena of a capture, as its walk was. A complete one has its chunks in its parts, and as many bytes as
-    /// it has from the kernel.
+    /// Reads the next arena of a capture, with the result of its walk. A complete arena has its chunks in its parts,
+    /// and as many bytes as it has from the kernel.
     pub(super) fn recorded(
         heaps: &mut RecordedHeaps<'_>,
         found: &FoundArena,
@@ -112,7 +113,7 @@ impl Walk {
             }
             match piece.kind {
                 PieceKind::Top => return walk.add_top(start.get()..piece.end().get(), budget),
-                // In other arenas it is the heads of heaps.
+                // In other arenas these are the heads of heaps.
                 PieceKind::Other if found.is_main => walk.sums.foreign += size,
                 PieceKind::Other => {}
                 _ => walk.sums.add(HeapChunk { start, size, is_in_use }, layout, budget)?,

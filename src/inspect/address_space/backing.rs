@@ -9,25 +9,25 @@ use crate::kernel::{AddressRange, Region, VirtualAddress};
 use crate::process::{self, BackingContent, BackingRun, Error, RecordParts, SwappedRange};
 
 impl AddressSpace {
-    /// Whether `viewed` maps a file or shared memory, whose content can be read for pages that are not mapped.
+    /// Returns whether `viewed` maps a file or shared memory, whose content can be read for pages that are not mapped.
     pub(in crate::inspect) fn has_object(&self, viewed: &ViewedRegion) -> bool {
         matches!(viewed.backing, Backing::File | Backing::Shmem) && !self.is_pfn_mapped(viewed)
     }
 
-    /// Whether untouched pages of `viewed` can have backing content: the region maps a file, shared memory, secret
-    /// memory or hugetlb pages.
+    /// Returns whether untouched pages of `viewed` can have backing content: the region maps a file, shared memory,
+    /// secret memory or hugetlb pages.
     pub(in crate::inspect) fn has_content(&self, viewed: &ViewedRegion) -> bool {
         matches!(viewed.backing, Backing::Hugetlb | Backing::Secret) || self.has_object(viewed)
     }
 
-    /// Whether `need` asks for the backing content of untouched pages of `viewed`.
+    /// Returns whether `need` asks for the backing content of untouched pages of `viewed`.
     pub(in crate::inspect) fn asks_content(&self, need: Evidence, viewed: &ViewedRegion) -> bool {
         let is_shared_memory = || viewed.backing == Backing::Shmem && self.has_object(viewed);
         need.contains(Evidence::CONTENT) && self.has_content(viewed)
             || need.contains(Evidence::SHARED_CONTENT) && is_shared_memory()
     }
 
-    /// The backing content of the pages of `range`, which lies in `viewed`.
+    /// Returns the backing content of the pages of `range`, which lies in `viewed`.
     pub(in crate::inspect) fn backing_content(&self, viewed: &ViewedRegion, range: AddressRange) -> Vec<BackingRun> {
         let runs = self.read_backing_content(viewed, range);
         if let Some(error) = runs.iter().find_map(|run| run.content.as_ref().err()) {
@@ -38,7 +38,7 @@ impl AddressSpace {
 
     fn read_backing_content(&self, viewed: &ViewedRegion, range: AddressRange) -> Vec<BackingRun> {
         let region = &viewed.region;
-        // Nobody else can map this memory, so nobody else has filled it.
+        // No other process can map this memory: no other has filled it.
         let is_own = !region.permissions.shared && region.name.as_bytes() == b"/anon_hugepage";
         if viewed.backing == Backing::Secret {
             return self.secret_content(region, range);
@@ -52,7 +52,7 @@ impl AddressSpace {
         }
     }
 
-    /// The backing content of secret memory: the kernel shows where it ends, and not which pages it has.
+    /// Returns the backing content of secret memory. The kernel shows its end, but not which pages it has.
     fn secret_content(&self, region: &Region, range: AddressRange) -> Vec<BackingRun> {
         let modules = &self.target().modules;
         let file = match modules.mapped_file(region) {
@@ -69,31 +69,32 @@ impl AddressSpace {
         parts.into_iter().filter_map(run).collect()
     }
 
-    /// Whether the swap slots of untouched pages of `viewed` can be read, where the page map has nothing: those of
-    /// shared memory, by the kernel's own records.
+    /// Returns whether the swap slots of untouched pages of `viewed` can be read: those of shared memory, which the
+    /// page map does not show, from the kernel's own records.
     pub(in crate::inspect) fn has_slots(&self, viewed: &ViewedRegion) -> bool {
         self.may_have_slots(viewed) && self.require_slots().is_ok() && viewed.lacks_slots.get().is_none()
     }
 
-    /// Whether untouched pages of `viewed` may be in swap, and nothing here shows which: the page map has nothing for
+    /// Returns whether untouched pages of `viewed` may be in swap without any sign of it: the page map has no entry for
     /// shared memory in swap.
     pub fn hides_swapped(&self, viewed: &ViewedRegion) -> bool {
         viewed.backing == Backing::Shmem && self.swap_in_use() && !self.has_slots(viewed)
     }
 
-    /// Whether pages of `viewed` may be in swap without a sign of it in the page map, and records can be read at all.
+    /// Returns whether pages of `viewed` may be in swap without an entry in the page map, and the kernel's records can
+    /// be read.
     pub(in crate::inspect) fn may_have_slots(&self, viewed: &ViewedRegion) -> bool {
         let has_records = || self.target().machine.require_records(RecordParts::OWNER).is_ok();
         viewed.backing == Backing::Shmem && self.swap_in_use() && has_records()
     }
 
-    /// Whether the slots of shared memory can be read here, or why not.
+    /// Checks that the slots of shared memory can be read. Returns the error if they cannot.
     pub(in crate::inspect) fn require_slots(&self) -> process::Result<()> {
         let ask = || self.target().process.require_slots();
         self.0.cache.slots.get_or_init(ask).clone()
     }
 
-    /// The pages of `range`, a part of `viewed`, that its shared memory has in swap.
+    /// Returns the pages of `range`, a part of `viewed`, that its shared memory has in swap.
     pub(in crate::inspect) fn slots(
         &self,
         viewed: &ViewedRegion,
@@ -116,7 +117,7 @@ mod tests {
 
     const FIRST: u64 = 0x1000;
 
-    /// Shared memory: a page that is mapped, five in neighbouring slots, two in others, one that could not be read.
+    /// Returns shared memory with a mapped page, five pages in neighbouring slots, two in others, and a poisoned one.
     fn world() -> World {
         let mut shared = region(FIRST, 64);
         shared.device = Device { major: 0, minor: 30 };
@@ -130,7 +131,7 @@ mod tests {
         World { slots: Some(slots), records: Some(HashMap::new()), ..world }
     }
 
-    /// States, pages, and first slots.
+    /// Returns the states, numbers of pages, and first slots of the pages.
     fn seen(world: World, need: Evidence) -> Vec<(State, u64, Option<u64>)> {
         let (_, target) = world.target();
         let space = AddressSpace::of(&target).expect("a space");

@@ -1,4 +1,5 @@
-//! A target as one command sees it: its regions, read once, and facts about the machine, read on first use.
+//! The address space of a target for one command: its regions, read once, and facts about the machine, read on first
+//! use.
 
 mod backing;
 mod smaps;
@@ -18,11 +19,11 @@ use crate::process::{self, Held, KsmCounts, MapsText, Modules, Target};
 use crate::report::{Fact, Reason};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Asks the kernel for the regions of a range, unless they are more than so many.
+/// A query to the kernel for the regions of a range; `None` if they are more than a limit.
 type RegionQuery = fn(&process::Process, AddressRange, usize) -> process::Result<Option<Vec<Region>>>;
 
-/// The regions of a target at one moment. Each command makes its own: regions are never reused from an earlier one. A
-/// clone is the same address space, and costs next to nothing.
+/// The regions of a target at one moment. Each command reads them anew. A clone is the same address space, and costs
+/// next to nothing.
 #[derive(Clone)]
 pub struct AddressSpace(Arc<Inner>);
 
@@ -30,15 +31,15 @@ struct Inner {
     target: Target,
     page: PageSize,
     regions: Vec<ViewedRegion>,
-    /// What they were read from.
+    /// The text that the regions were decoded from.
     text: MapsText,
     complete: bool,
     cache: SpaceCache,
-    /// The file behind the region that was last asked about, kept open.
+    /// The file of the region that was last asked about, kept open.
     held: Mutex<Option<(AddressRange, Held)>>,
 }
 
-/// What was found out so far.
+/// The facts that were found out so far.
 #[derive(Default)]
 struct SpaceCache {
     swap_layout: OnceLock<SwapLayout>,
@@ -83,7 +84,7 @@ impl AddressSpace {
         Self::query_regions(target, ranges, process::Process::query_regions_in)
     }
 
-    /// The same, with the regions next to the range: those that may grow into it.
+    /// Reads the regions in `ranges`, and those next to them, which may grow into them.
     ///
     /// Fails as [`AddressSpace::of`].
     #[doc(hidden)]
@@ -91,7 +92,7 @@ impl AddressSpace {
         Self::query_regions(target, ranges, process::Process::query_regions_around)
     }
 
-    /// These regions, which were just read: enough for the pages in them.
+    /// Returns an address space of these regions, which were just read: enough for the pages in them.
     ///
     /// Fails as [`AddressSpace::of`].
     #[doc(hidden)]
@@ -111,7 +112,7 @@ impl AddressSpace {
                 None => return AddressSpace::of(target),
             }
         }
-        // One region may be in several of the ranges, and grow between two queries.
+        // A region may be in several of the ranges, and grow between two queries.
         regions.sort_by_cached_key(|one| one.range.start());
         regions.dedup_by(|next, one| next.range.start() < one.range.end());
         Self::new(target, regions, MapsText::default(), false, target.process.budget())
@@ -125,7 +126,7 @@ impl AddressSpace {
         mut budget: Budget,
     ) -> Result<AddressSpace> {
         target.machine.forget_blocks();
-        // A query for a device reads the list of mounts: one for each device is enough.
+        // A query for a device reads the list of mounts: one query for each device is enough.
         let mut known: Vec<(Device, Option<MemoryFiles>)> = Vec::new();
         let mapped_file = |region: &Region| target.modules.mapped_file(region).ok();
         let mut memory_files = |region: &Region| match known.iter().find(|one| one.0 == region.device) {
@@ -133,7 +134,7 @@ impl AddressSpace {
             None => {
                 let answer = match target.machine.files_on(region.device, &mut budget)? {
                     FilesOn::Memory(kind) => Some(kind),
-                    // One that is not mounted any more is in no list of mounts.
+                    // A file system that is no longer mounted is in no list of mounts.
                     FilesOn::NoMount => mapped_file(region).and_then(|file| file.memory_files()),
                     _ => None,
                 };
@@ -166,80 +167,80 @@ impl AddressSpace {
         })))
     }
 
-    /// The files that the target has mapped. The one behind `region` stays open until another is asked for: opening it
-    /// takes longer than most questions about a page of it.
+    /// Returns the files that the target has mapped. The file of `region` stays open until another is asked for: to
+    /// open it takes longer than most questions about its pages.
     pub(super) fn files(&self, region: &Region) -> &Modules {
         let modules = &self.0.target.modules;
         let mut held = self.0.held.lock().unwrap_or_else(PoisonError::into_inner);
         if held.as_ref().is_none_or(|(of, _)| *of != region.range) {
-            // The one before is closed first.
+            // The file that was held before is closed first.
             *held = None;
             *held = Some((region.range, modules.hold(region)));
         }
         modules
     }
 
-    /// The target.
+    /// Returns the target.
     pub fn target(&self) -> &Target {
         &self.0.target
     }
 
-    /// The target's page size.
+    /// Returns the page size of the target.
     pub fn page_size(&self) -> PageSize {
         self.0.page
     }
 
-    /// The regions in address order; [`AddressSpace::at`] and [`in_ranges`](Self::in_ranges) read only some.
+    /// Returns the regions in address order; [`AddressSpace::at`] and [`in_ranges`](Self::in_ranges) read only some.
     pub fn regions(&self) -> impl Iterator<Item = &Region> {
         self.0.regions.iter().map(|viewed| &viewed.region)
     }
 
-    /// The same with their backing.
+    /// Returns the regions with their backing.
     pub fn viewed_regions(&self) -> &[ViewedRegion] {
         &self.0.regions
     }
 
-    /// Those of them that are in `ranges`, at least in part. The ranges are in order, and none overlap.
+    /// Returns the regions that `ranges` touch. The ranges are in order, and none overlap.
     pub(crate) fn regions_in<'s>(&'s self, ranges: &'s [AddressRange]) -> impl Iterator<Item = &'s ViewedRegion> {
         self.viewed_regions().iter().filter(|viewed| viewed.range().within(ranges).next().is_some())
     }
 
-    /// pmdb's own mappings, read when the first page of a file needs them.
+    /// Returns pmdb's own mappings, read when the first page of a file needs them.
     pub(super) fn observer(&self) -> process::Result<&Observer> {
         let observer = self.0.cache.observer.get_or_init(|| Observer::of(self.target()));
         observer.as_ref().map_err(Clone::clone)
     }
 
-    /// Why pmdb's own mappings were needed and are unknown, if they are.
+    /// Returns why pmdb's own mappings are unknown, if they were needed.
     #[doc(hidden)]
     pub fn own_mappings_unknown(&self) -> Option<Reason> {
         Some(self.0.cache.observer.get()?.as_ref().err()?.clone().into())
     }
 
-    /// What the pages are for the heaps, if that was found.
+    /// Returns the cache of the uses of pages for heaps.
     pub(super) fn heap_cache(&self) -> &OnceLock<Result<HeapUses>> {
         &self.0.cache.heap_uses
     }
 
-    /// Whether [`AddressSpace::regions`] are all that the target has.
+    /// Returns whether [`AddressSpace::regions`] are all regions of the target.
     pub fn is_complete(&self) -> bool {
         self.0.complete
     }
 
-    /// What the regions were read from.
+    /// Returns the text that the regions were decoded from.
     pub(super) fn maps_text(&self) -> &MapsText {
         &self.0.text
     }
 
-    /// The region that holds `address`.
+    /// Returns the region that contains `address`.
     pub fn viewed_region(&self, address: VirtualAddress) -> Option<&ViewedRegion> {
         let after = self.0.regions.partition_point(|viewed| viewed.region.range.start() <= address);
         let viewed = self.0.regions.get(after.checked_sub(1)?)?;
         viewed.region.range.contains(address).then_some(viewed)
     }
 
-    /// The index of the first region that ends after `address`; it must be at least `from`. Mostly it is `from` or the
-    /// next one: spans mostly follow the regions, of which there may be very many.
+    /// Returns the index of the first region that ends after `address`; it must be at least `from`. The result is
+    /// mostly `from` or the next index: spans mostly follow the regions, of which there may be very many.
     pub(super) fn region_from(&self, from: usize, address: VirtualAddress) -> usize {
         let ends_before = |viewed: &ViewedRegion| viewed.range().end() <= address;
         let rest = self.0.regions.get(from..).unwrap_or_default();
@@ -249,18 +250,18 @@ impl AddressSpace {
         }
     }
 
-    /// The spans of all regions: what `all` means.
+    /// Returns the spans of all regions: the meaning of `all`.
     pub fn spans(&self) -> Vec<AddressRange> {
         self.0.regions.iter().map(|viewed| viewed.range()).collect()
     }
 
-    /// Swap areas, read once.
+    /// Returns the swap areas, read once.
     pub fn swaps(&self) -> process::Result<&SwapAreas> {
         let swaps = self.0.cache.swaps.get_or_init(|| self.0.target.machine.swaps());
         swaps.as_ref().map_err(Clone::clone)
     }
 
-    /// The device or file that holds a slot.
+    /// Returns the device or file that holds a slot.
     pub fn swap_device(&self, slot: SwapEntry) -> Fact<Name> {
         let areas = self.swaps()?;
         let area = areas.area(slot, self.0.page);
@@ -269,19 +270,19 @@ impl AddressSpace {
         })
     }
 
-    /// The first two numbers of the kernel's release.
+    /// Returns the first two numbers of the kernel's release.
     pub(super) fn kernel(&self) -> (u32, u32) {
         let ask = || self.0.target.machine.kernel().number;
         *self.0.cache.kernel.get_or_init(ask)
     }
 
-    /// Zones and nodes of frames.
+    /// Returns the zones and nodes of frames.
     pub fn zones(&self) -> process::Result<&Zones> {
         let zones = self.0.cache.zones.get_or_init(|| self.0.target.machine.zones());
         zones.as_deref().map_err(Clone::clone)
     }
 
-    /// How much of `range` the page map covers: a part at its beginning, and behind that what lies outside.
+    /// Splits `range` at the end of the page map: into the part that it covers, and the part above.
     ///
     /// Fails when the target is gone.
     pub(super) fn split_at_map_end(
@@ -299,7 +300,7 @@ impl AddressSpace {
         Ok((AddressRange::new(start, end.min(end_of_range)), AddressRange::new(end.max(start), end_of_range)))
     }
 
-    /// The facts about `viewed` that classification needs.
+    /// Returns the facts about `viewed` that classification needs.
     pub(super) fn region_facts(&self, viewed: &ViewedRegion) -> RegionFacts {
         RegionFacts {
             backing: viewed.backing,
@@ -311,31 +312,31 @@ impl AddressSpace {
         }
     }
 
-    /// The state of samepage merging on the machine.
+    /// Returns the counts of samepage merging (KSM) on the machine.
     fn merging(&self) -> KsmCounts {
         *self.0.cache.merging.get_or_init(|| self.0.target.machine.merging())
     }
 
-    /// Whether any page of the machine may be a merged one.
+    /// Returns whether any page of the machine may be merged.
     pub(super) fn is_merging(&self) -> bool {
         self.merging().shared_pages != Some(0)
     }
 
-    /// Whether some pages of the machine are merged, and their flags show which.
+    /// Returns whether some pages of the machine are merged, and their flags show which.
     pub(super) fn tells_merged_pages(&self) -> bool {
         let are_some = self.merging().shared_pages.is_some_and(|pages| pages > 0);
         are_some && self.ksm_is_marked() && self.availability().flags.is_ok()
     }
 
-    /// Whether `KSM` of smaps may count mappings of the zero page, which are not in Rss: those that samepage
-    /// merging made.
+    /// Returns whether `KSM` of smaps may count mappings of the zero page that samepage merging made, which are not in
+    /// Rss.
     #[doc(hidden)]
     pub fn counts_zeros_as_merged(&self) -> bool {
         self.merging().uses_zero_page != Some(false)
     }
 
-    /// Whether the private pages of `viewed` are merged ones, for frames whose flags are missing or do not tell; `None`
-    /// if unknown.
+    /// Returns whether the private pages of `viewed` are merged, for frames whose flags do not show it; `None` if
+    /// unknown.
     fn has_merged_pages(&self, viewed: &ViewedRegion) -> Option<bool> {
         let flags_tell = || self.ksm_is_marked() && self.availability().flags.is_ok();
         let is_private = !viewed.region.permissions.shared;
@@ -345,7 +346,7 @@ impl AddressSpace {
         *viewed.merged.get_or_init(|| {
             let smaps = Smaps::at(self.smaps(), viewed.range().start())?;
             let bytes = |field| smaps.field(field);
-            // `KSM` came with Linux 6.6. It counts zero pages too, if those are used for merging; `Rss` does not.
+            // `KSM` came with Linux 6.6. It counts zero pages too if merging uses them; `Rss` does not.
             let all =
                 bytes("KSM").is_some_and(|merged| bytes("Rss") == Some(merged) && bytes("Anonymous") == Some(merged));
             let is_offered = smaps.vm_flags.is_empty() || smaps.has_flag("mg");
@@ -358,9 +359,9 @@ impl AddressSpace {
         })
     }
 
-    /// Whether `viewed` is a device mapping that may hold copies of the device's pages: a write to a private mapping
-    /// makes such a copy in ordinary memory. The page map does not show it. Smaps counts it since Linux 6.2 (before,
-    /// `walk_page_vma` skipped such regions).
+    /// Returns whether `viewed` is a device mapping that may hold copies of the device's pages: a write to a private
+    /// mapping makes such a copy in ordinary memory. The page map does not show it. Smaps counts it since Linux 6.2
+    /// (before, `walk_page_vma` skipped such regions).
     fn may_be_copied(&self, viewed: &ViewedRegion) -> bool {
         let is_counted = self.kernel() >= (6, 2);
         let copied = || Smaps::at(self.smaps(), viewed.range().start())?.field("Anonymous").filter(|_| is_counted);
@@ -370,13 +371,13 @@ impl AddressSpace {
             && copied() != Some(0)
     }
 
-    /// Whether a region is a private device mapping that may hold copies, which the page map does not show.
+    /// Returns whether a region is a private device mapping that may hold copies, which the page map does not show.
     #[doc(hidden)]
     pub fn may_hide_copies(&self) -> bool {
         self.viewed_regions().iter().any(|viewed| self.may_be_copied(viewed))
     }
 
-    /// Whether smaps counts no huge mapping in `viewed`. `FilePmdMapped` came with Linux 5.4.
+    /// Returns whether smaps counts no huge mapping in `viewed`. `FilePmdMapped` came with Linux 5.4.
     pub(super) fn has_no_huge(&self, viewed: &ViewedRegion) -> bool {
         let fields = match viewed.backing {
             Backing::Hugetlb => return false,
@@ -386,15 +387,15 @@ impl AddressSpace {
             .is_some_and(|smaps| fields.iter().all(|field| smaps.field(field) == Some(0)))
     }
 
-    /// Whether all facts about regions that were asked for so far could be found out.
+    /// Checks that the budget was enough for all facts about regions that were needed so far.
     ///
     /// # Errors
-    /// What there was not enough of.
+    /// The budget was used up.
     pub(super) fn check(&self) -> std::result::Result<(), OutOfBudget> {
         self.0.cache.given_up.get().map_or(Ok(()), |why| Err(*why))
     }
 
-    /// Whether one PMD may map a part of `viewed`: it takes an aligned stretch within one region.
+    /// Returns whether one PMD may map a part of `viewed`: that needs an aligned stretch within the region.
     pub fn may_be_huge(&self, viewed: &ViewedRegion) -> bool {
         let bytes = self.huge_bytes();
         let range = viewed.range();
@@ -402,7 +403,7 @@ impl AddressSpace {
         first.and_then(|first| first.checked_add(bytes)).is_some_and(|end| end <= range.end().get())
     }
 
-    /// The stretch around `address` that one PMD would map, if it is in `viewed`.
+    /// Returns the stretch around `address` that one PMD would map, if it is in `viewed`.
     pub(super) fn huge_stretch(&self, viewed: &ViewedRegion, address: VirtualAddress) -> Option<AddressRange> {
         let bytes = self.huge_bytes();
         let start = address.get() - address.get() % bytes;
@@ -411,18 +412,18 @@ impl AddressSpace {
         (viewed.range().intersection(stretch) == Some(stretch)).then_some(stretch)
     }
 
-    /// Bytes that one PMD maps.
+    /// Returns the bytes that one PMD maps.
     pub fn huge_bytes(&self) -> u64 {
         *self.0.cache.huge_bytes.get_or_init(|| {
             let reported = self.0.target.machine.huge_page_bytes();
-            // Linux before 4.11 does not tell. With every page size, a PMD maps as much as one page of entries does.
+            // Linux before 4.11 does not show it. With every page size, a PMD maps as much as one page of entries does.
             let bytes = reported.unwrap_or(self.0.page.bytes().saturating_mul(self.0.page.bytes() / 8));
             bytes.max(1)
         })
     }
 
-    /// Whether `viewed` is VM_PFNMAP. Before Linux 6.7 only smaps tells: it is read once, and only if such a region is
-    /// likely. If it cannot be read, the name decides.
+    /// Returns whether `viewed` is VM_PFNMAP. Before Linux 6.7, only smaps shows it: it is read once, and only if such
+    /// a region is likely. If it cannot be read, the name decides.
     pub fn is_pfn_mapped(&self, viewed: &ViewedRegion) -> bool {
         // Almost no region can be VM_PFNMAP: the check and its cache are skipped for the others.
         viewed.may_be_pfn_mapped()
@@ -435,14 +436,14 @@ impl AddressSpace {
             })
     }
 
-    /// Which facts can be known here.
+    /// Returns which facts can be known here.
     pub fn availability(&self) -> &Availability {
         let of = || Availability::of(self.target());
         self.0.cache.availability.get_or_init(of)
     }
 
-    /// Whether map counts are certainly of one page, and not averages over large folios. The first call may take
-    /// milliseconds.
+    /// Returns whether map counts are certainly those of single pages, and not averages over large folios. The first
+    /// call may take milliseconds.
     pub fn has_exact_counts(&self) -> bool {
         self.0.target.machine.has_exact_map_counts() == Some(true)
     }
@@ -456,7 +457,7 @@ impl KernelBehaviour for AddressSpace {
     }
 
     fn swap_in_use(&self) -> bool {
-        // Where /proc/swaps cannot be read, swap may be in use.
+        // If /proc/swaps cannot be read, swap may be in use.
         self.swaps().map_or(true, |areas| !areas.0.is_empty())
     }
 
@@ -499,7 +500,7 @@ mod tests {
         assert!(given_up > 50, "{given_up}");
     }
 
-    /// Two device mappings, and what smaps shows of them and of `others`.
+    /// Returns two device mappings, and the smaps of them and of `others`.
     fn devices_without_scan(others: u64) -> crate::process::fake::World {
         let device = |at: u64, flag: &str| {
             let region = Region {
@@ -547,7 +548,7 @@ mod tests {
         assert!(given_up > 50, "{given_up}");
     }
 
-    /// Before Linux 6.7 no scan passes over a mapping of a driver, but smaps tells.
+    /// Before Linux 6.7 no scan skips a mapping of a driver, but smaps shows it.
     #[test]
     fn without_a_scan_smaps_shows_device_mappings() {
         let (_, target) = devices_without_scan(0).target();

@@ -1,4 +1,4 @@
-//! The smaps of the regions: read once, when a fact needs it, as the kernel walks all page tables for it.
+//! The smaps of the regions, read once and only when a fact needs it, because the kernel walks all page tables for it.
 
 use super::super::{Error, Result};
 use super::AddressSpace;
@@ -7,8 +7,8 @@ use crate::kernel::smaps::{Smaps, VmFlag};
 use crate::kernel::{AddressRange, Region, VirtualAddress};
 
 impl AddressSpace {
-    /// Smaps of all regions, read once; empty if it cannot be read. If it is more than the target's budget allows, what
-    /// depends on it is missing: [`check`](Self::check) says so.
+    /// Returns the smaps of all regions, read once; none if it cannot be read. If it needs more than the target's
+    /// budget, facts that depend on it are missing, and [`check`](Self::check) fails.
     pub(super) fn smaps(&self) -> &[Smaps] {
         let mut budget = self.target().process.budget();
         let smaps = self.smaps_within(&mut budget);
@@ -18,16 +18,16 @@ impl AddressSpace {
         smaps.unwrap_or_default()
     }
 
-    /// The same; `None` if it cannot be read, or if the budget is over before.
+    /// Returns the smaps of all regions; `None` if it cannot be read, or the budget is used up.
     pub(in crate::inspect) fn smaps_within(&self, budget: &mut Budget) -> Option<&[Smaps]> {
         self.read_smaps(budget).ok()
     }
 
-    /// The smaps of all regions, read once. The kernel walks all page tables for it, which takes long for many
+    /// Returns the smaps of all regions, read once. The kernel walks all page tables for it, which takes long for many
     /// regions and much memory.
     ///
     /// # Errors
-    /// It cannot be read, or the budget is over before.
+    /// Smaps cannot be read, or the budget is used up.
     pub fn read_smaps(&self, budget: &mut Budget) -> Result<&[Smaps]> {
         let known = &self.0.cache.smaps;
         let smaps = match known.get() {
@@ -41,10 +41,10 @@ impl AddressSpace {
         Ok(smaps.as_deref().map_err(Clone::clone)?)
     }
 
-    /// The same; nothing if it cannot be read, as in a capture without it.
+    /// Returns the smaps of all regions; none if it cannot be read, as in a capture without it.
     ///
     /// # Errors
-    /// The budget is over before.
+    /// The budget is used up.
     pub fn smaps_if_readable(&self, budget: &mut Budget) -> Result<&[Smaps]> {
         match self.read_smaps(budget) {
             Err(Error::OutOfBudget(why)) => Err(why.into()),
@@ -52,21 +52,22 @@ impl AddressSpace {
         }
     }
 
-    /// Whether a child begins with nothing in place of the pages of `region` (MADV_WIPEONFORK, MAP_DROPPABLE), by its
-    /// flags; false where they cannot be read.
+    /// Returns whether a child has none of the pages of `region` (MADV_WIPEONFORK, MAP_DROPPABLE), by its flags; false
+    /// if they cannot be read.
     pub fn is_wiped_by_fork(&self, region: &Region, budget: &mut Budget) -> bool {
         let smaps = self.smaps_within(budget).unwrap_or_default();
         Smaps::flag_at(smaps, region.range.start(), "wf") == Some(true)
     }
 
-    /// What madvise has set on the region at `address`, by its flags; `None` unless smaps was read for something else.
+    /// Returns the madvise settings of the region at `address`, by its flags; `None` unless smaps was already read.
     pub fn known_advice(&self, address: VirtualAddress) -> Option<Vec<&'static VmFlag>> {
         let smaps = self.0.cache.smaps.get()?.as_deref().ok()?;
         let smaps = Smaps::at(smaps, address)?;
         Some(smaps.flags().filter(|flag| flag.is_advice).collect())
     }
 
-    /// Pages of `ranges` in regions that the process locked in memory (mlock); `None` where that cannot be read.
+    /// Returns the number of pages of `ranges` in regions that the process locked in memory (mlock); `None` if that
+    /// cannot be read.
     pub fn locked_pages(&self, ranges: &[AddressRange], budget: &mut Budget) -> Option<u64> {
         if self.target().process.locked_bytes() == Some(0) {
             return Some(0);
@@ -76,13 +77,13 @@ impl AddressSpace {
         Some(locked.flat_map(|smaps| smaps.range.within(ranges)).map(|part| part.pages(self.page_size())).sum())
     }
 
-    /// Whether the process asked for huge pages in `region` (MADV_HUGEPAGE); false where its flags cannot be read.
+    /// Returns whether the process asked for huge pages in `region` (MADV_HUGEPAGE); false if its flags cannot be read.
     pub(in crate::inspect) fn is_asked_huge(&self, region: &Region, budget: &mut Budget) -> bool {
         let smaps = self.smaps_within(budget).unwrap_or_default();
         Smaps::flag_at(smaps, region.range.start(), "hg") == Some(true)
     }
 
-    /// Whether `region` is locked in memory (mlock); false where its flags cannot be read.
+    /// Returns whether `region` is locked in memory (mlock); false if its flags cannot be read.
     pub(in crate::inspect) fn is_locked(&self, region: &Region, budget: &mut Budget) -> bool {
         let smaps = self.smaps_within(budget).unwrap_or_default();
         Smaps::flag_at(smaps, region.range.start(), "lo") == Some(true)

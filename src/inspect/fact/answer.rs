@@ -1,4 +1,4 @@
-//! The answers about facts, and what a definition of a fact has.
+//! The answers about facts, and the definition of a fact.
 
 use super::super::address_space::AddressSpace;
 use super::super::page::{Evidence, Page};
@@ -10,12 +10,12 @@ use crate::process::Machine;
 use crate::report::{EventKind, Fact, PageFacts, Reason};
 use std::sync::{Arc, OnceLock};
 
-/// What is known of one page: there are four answers.
+/// The answer about a fact of one page.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Answer {
     /// The value: a number, 0 or 1 for no or yes, or a number that stands for a word.
     Is(u64),
-    /// There is such a fact, and this is why it is unknown.
+    /// The page has such a fact, which is unknown for this reason.
     Unknown(Gap),
     /// The page has no such fact.
     None,
@@ -24,7 +24,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// The value, if it is known.
+    /// Returns the value, if it is known.
     #[inline]
     pub fn value(self) -> Option<u64> {
         match self {
@@ -33,60 +33,61 @@ impl Answer {
         }
     }
 
-    /// Yes or no, if it is known.
+    /// Returns yes or no, if it is known.
     #[inline]
     pub fn holds(self) -> Option<bool> {
         self.value().map(|value| value != 0)
     }
 
-    /// Yes or no, or why that is unknown.
+    /// Returns the answer for yes or no; `otherwise` if that is unknown.
     #[inline]
     pub(super) fn of(value: Option<bool>, otherwise: Answer) -> Answer {
         value.map_or(otherwise, |value| Answer::Is(value.into()))
     }
 }
 
-/// What a fact is, in one place.
+/// The definition of a fact: all that depends on which fact it is.
 pub(super) struct Definition {
-    /// What a sweep of pages has to read for its value.
+    /// The evidence that a sweep of pages reads for the value.
     pub need: fn(&AddressSpace) -> Evidence,
-    /// The same for a sweep of frames, which has no other facts than those that the table says.
+    /// The evidence that a sweep of frames reads for the value. Frames have only the facts that the table marks as
+    /// theirs.
     pub need_of_frames: fn(&Machine) -> Evidence,
-    /// Its value for a page.
+    /// The value for a page.
     pub of: fn(&Page, &Here<'_>) -> Answer,
-    /// A value as it is shown, and why it is not what it should be.
+    /// The text that shows a value, and the reason if it is not exact.
     pub shown: fn(u64, &Machine) -> (String, Option<Reason>),
     /// The texts of a value, one of which filters match; for facts that are texts.
     pub texts: fn(u64, &Subject) -> Fact<Vec<Vec<u8>>>,
     /// Fails where the texts cannot be known at all.
     pub require_texts: fn(&Machine) -> Result<()>,
-    /// All that it can be on a machine, in words, if they are few.
+    /// All values on a machine as texts, if they are few.
     pub all_texts: fn(&Machine) -> Option<Vec<String>>,
-    /// What is shown for pages that have no such fact.
+    /// The text for pages that have no such fact.
     pub absent: &'static str,
-    /// Of how many groups rows are shown if nothing else is asked for, the largest; `None` for all.
+    /// The default number of groups by the fact that are shown, the largest first; `None` for all.
     pub most_groups: Option<u64>,
-    /// What samples hold of it; `None` if nothing.
+    /// The fact in samples; `None` if they do not have it.
     pub sampled: Option<Sampled>,
 }
 
-/// What the samples of `watch` and the snapshots of `diff` hold of a fact.
+/// A fact in the samples of `watch` and the snapshots of `diff`.
 pub(super) struct Sampled {
-    /// What they read for it.
+    /// The evidence that samples read for it.
     pub need: Evidence,
     /// The kind of change of this fact alone, which is shown on request.
     pub change: Option<EventKind>,
-    /// Its value before or after a change; `None` where changes do not have it.
+    /// The value before or after a change; `None` if changes do not have it.
     pub of: Option<fn(&PageFacts) -> Answer>,
 }
 
-/// What a value depends on beside the page.
+/// The data that a value depends on beside the page.
 pub(super) struct Here<'a> {
     pub region: Option<&'a ViewedRegion>,
     pub of: &'a Subject,
 }
 
-/// What has the pages: an address space, or a machine without a process.
+/// The owner of the pages: an address space, or a machine without a process.
 pub(super) struct Subject {
     /// `None` for frames without a process.
     pub space: Option<AddressSpace>,
@@ -107,26 +108,26 @@ impl Subject {
         }
     }
 
-    /// Whether some pages of shared memory may be in swap, and nothing here shows which.
+    /// Returns whether some pages of shared memory may be in swap without any sign of it.
     pub fn hides_swapped(&self) -> bool {
         let hides = |space: &AddressSpace| space.viewed_regions().iter().any(|viewed| space.hides_swapped(viewed));
         *self.hides_swapped.get_or_init(|| self.space.as_ref().is_some_and(hides))
     }
 
-    /// Whether bit 61 is set on all pages of files and of shared memory.
+    /// Returns whether bit 61 is set on all pages of files and of shared memory.
     pub fn marks_huge_files(&self) -> bool {
         let marks = |space: &AddressSpace| space.huge_files_are_marked();
         *self.marks_huge_files.get_or_init(|| self.space.as_ref().is_some_and(marks))
     }
 }
 
-/// The answer about the frame of a page.
+/// Returns the answer for a fact of the frame of a page.
 #[inline]
 pub(super) fn of_frame(page: &Page, value: Option<u64>) -> Answer {
     of_frame_or(page, value, Gap::Changed)
 }
 
-/// The same; for a page that has a frame, `gap` is why nothing is known.
+/// Returns the answer for a fact of the frame of a page. For a page with a frame, `gap` is why the fact is unknown.
 #[inline]
 pub(super) fn of_frame_or(page: &Page, value: Option<u64>, gap: Gap) -> Answer {
     match (page.state(), value) {

@@ -1,4 +1,4 @@
-//! Each fact once: what it needs, its value, and how a value is shown.
+//! The definition of each fact: its evidence, its value, and the text that shows a value.
 
 use super::super::filter::require_known;
 use super::super::frames::cgroup_path;
@@ -12,7 +12,7 @@ use crate::report::{EventKind, Fact, Reason};
 use std::collections::BTreeSet;
 
 impl PageFact {
-    /// What it is.
+    /// Returns the definition of the fact.
     pub(super) const fn definition(self) -> &'static Definition {
         match self {
             PageFact::State => &STATE,
@@ -46,7 +46,7 @@ impl PageFact {
     }
 }
 
-/// A number that needs nothing of frames: what most facts have in common.
+/// The definition that most others begin with: a number that needs no evidence of frames.
 const PLAIN: Definition = Definition {
     need: |_| Evidence::empty(),
     need_of_frames: |_| Evidence::empty(),
@@ -106,7 +106,8 @@ const EXCLUSIVE: Definition = Definition {
     need: |space| match &space.availability().counts {
         // Bit 56 is wrong inside huge mappings; a map count never is.
         Ok(()) => counts(space.has_exact_counts()),
-        // Without map counts, the huge mappings have to be found. The huge zero page is one, and is nobody's.
+        // Without map counts, the huge mappings have to be found. The huge zero page is one of them, and belongs to no
+        // process.
         Err(_) if space.viewed_regions().iter().any(|viewed| space.may_be_huge(viewed)) => {
             Evidence::HUGE | space.obtainable(Evidence::KINDS)
         }
@@ -204,7 +205,7 @@ const ORDER: Definition = Definition {
 const FOLIO: Definition = Definition {
     need: |_| Evidence::FOLIOS,
     of: |page, _| match page.folio {
-        // The huge zero page is in a large folio of nobody's.
+        // The huge zero page is in a large folio that belongs to no process.
         _ if page.is_zero() || page.order == Some(0) => Answer::None,
         fit => of_frame(page, fit.map(|fit| fit as u64)),
     },
@@ -292,7 +293,7 @@ const HEAP: Definition = Definition {
     ..PLAIN
 };
 
-/// By the address at which the region starts; its name is looked up where it is compared.
+/// The region, as the address at which it starts. Its name is looked up when it is compared.
 const REGION: Definition = Definition {
     of: |_, here| match here.region {
         Some(viewed) => Answer::Is(viewed.range().start().get()),
@@ -324,7 +325,8 @@ const PHYS: Definition = Definition {
 const ADDRESS: Definition =
     Definition { need: |_| Evidence::EACH, of: |page, _| Answer::Is(page.address.get()), ..PLAIN };
 
-/// The number of the frame. The entry of a frame without a process is only its number, and frame 0 is one like others.
+/// Returns the number of the frame. The entry of a frame without a process is only its number, of which 0 is a valid
+/// one.
 fn of_number(page: &Page, here: &Here<'_>) -> Option<u64> {
     match here.of.space {
         Some(_) => page.frame().map(|frame| frame.get()),
@@ -332,13 +334,14 @@ fn of_number(page: &Page, here: &Here<'_>) -> Option<u64> {
     }
 }
 
-/// A page without a frame is neither huge nor not huge, and the page map does not show how a device is mapped.
+/// Returns whether a huge mapping maps the page. A page without a frame has no answer, and the page map does not show
+/// how a device is mapped.
 fn mapped_huge(page: &Page, is: Option<bool>) -> Answer {
     let is_present = page.state() == State::Present;
     of_frame_or(page, is.filter(|_| is_present).map(u64::from), Gap::NoScan)
 }
 
-/// Why it is unknown whether a present page is mapped only there.
+/// Returns why it is unknown whether a present page is mapped only there.
 pub(in crate::inspect) fn why_not_exclusive(page: &Page) -> Gap {
     match page.huge {
         _ if page.count_is_average => Gap::Average,
@@ -347,7 +350,8 @@ pub(in crate::inspect) fn why_not_exclusive(page: &Page) -> Gap {
     }
 }
 
-/// What per-page map counts need. Where some are averages over large folios, the flags tell which are not.
+/// Returns the evidence for map counts of single pages. If some counts are averages over large folios, the flags show
+/// which are not.
 const fn counts(are_exact: bool) -> Evidence {
     if are_exact { Evidence::COUNTS } else { Evidence::COUNTS.union(Evidence::FLAGS) }
 }
@@ -370,7 +374,7 @@ fn pack_zone(zone: InZone) -> u64 {
     u64::from(zone.node) << 32 | zone.index as u64 & u64::from(u32::MAX)
 }
 
-/// The name of a zone, from its packed place, and whether all zones are of one node.
+/// Returns the name of a zone, from its packed place, and whether all zones are of one node.
 fn zone_name(packed: u64, machine: &Machine) -> Fact<(String, bool)> {
     let zones = machine.zones()?;
     let index = usize::try_from(packed & u64::from(u32::MAX)).unwrap_or(usize::MAX);

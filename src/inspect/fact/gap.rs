@@ -1,4 +1,4 @@
-//! Why a fact of a page is unknown, in few bytes; the sentences are made once, where they are shown.
+//! The reasons why a fact of a page is unknown, in one byte each. The sentences are made when they are shown.
 
 use super::super::error::{copied_or_not, no_scan, swap_hidden};
 use super::super::holders;
@@ -6,24 +6,24 @@ use super::super::states::{StateSet, Uncertainty};
 use crate::kernel::State;
 use crate::report::{Fact, Reason};
 
-/// Why a fact of a page is unknown.
+/// The reason why a fact of a page is unknown.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Gap {
     /// The page changed during the read.
     Changed,
-    /// The kernel shows no words of the frame.
+    /// The kernel does not show the flags and map count of the frame.
     Hidden,
     /// The entry does not show which state the page is in.
     Uncertain(Uncertainty),
-    /// Shared memory that may be in swap.
+    /// The page is of shared memory, and may be in swap.
     Swap,
     /// The page map hides the frames of device mappings.
     DeviceFrame,
-    /// A page of a private device mapping, which may be a copy.
+    /// The page is of a private device mapping, and may be a copy.
     DeviceOrCopy,
     /// No zone spans the frame.
     NoZone,
-    /// The contents of the file behind an untouched page are unknown.
+    /// The contents of the file of an untouched page are unknown.
     Contents,
     /// Without page flags a page may be merged, or the zero page.
     NoFlags,
@@ -33,15 +33,15 @@ pub enum Gap {
     Kind,
     /// The map count is an average over a large folio.
     Average,
-    /// A page in a huge mapping, without its map count.
+    /// The page is in a huge mapping, and its map count is unknown.
     HugeUncounted,
-    /// A page that may be in a huge mapping, without its map count.
+    /// The page may be in a huge mapping, and its map count is unknown.
     Unscanned,
-    /// Nothing shows whether one PMD maps it.
+    /// Nothing shows whether one PMD maps the page.
     NoScan,
-    /// The rights of the region are not in a core.
+    /// A core does not contain the rights of the region.
     Rights,
-    /// Whether the region is shared is not in a core.
+    /// A core does not contain whether the region is shared.
     Sharing,
     /// The kernel does not show its record of the frame.
     Record,
@@ -52,13 +52,13 @@ pub enum Gap {
 const _: () = assert!(size_of::<Gap>() == 1);
 
 impl Gap {
-    /// Whether a filter leaves the page out without a word: what it asks is nothing that the page has, or the sweep
-    /// reports it apart.
+    /// Returns whether a filter leaves the page out without a message: the page has no such fact, or the sweep reports
+    /// it separately.
     pub fn is_reported_apart(self) -> bool {
         matches!(self, Gap::Uncertain(_) | Gap::DeviceFrame | Gap::NoZone)
     }
 
-    /// The likeliest state of a page whose state is unknown.
+    /// Returns the likeliest state of a page whose state is unknown.
     pub(super) fn likeliest(self) -> State {
         match self {
             Gap::Uncertain(cause) => StateSet::from(cause).likeliest(),
@@ -66,7 +66,7 @@ impl Gap {
         }
     }
 
-    /// In a sentence. `counts` is whether map counts can be known.
+    /// Returns the reason as a sentence. `counts` is whether map counts can be known.
     pub(in crate::inspect) fn reason(self, counts: &Fact<()>) -> Reason {
         match self {
             Gap::Changed => Reason::Changed,
@@ -104,7 +104,7 @@ impl Gap {
     }
 }
 
-/// Map counts would show it, and this is why they do not.
+/// Returns the reason for a fact that map counts would show, with the cause why they cannot be read.
 fn uncounted(what: &str, counts: &Fact<()>) -> Reason {
     match counts {
         Err(reason) if reason.is_refusal() => Reason::NotPermitted {

@@ -1,6 +1,6 @@
-//! The facts about a page or a frame: what each needs, its value, how a value is shown, and why it is unknown. Filters,
-//! groups and functions ask here, so that all of them have the same value or the same reason. The words are in
-//! `kernel::page_fact`.
+//! The facts about a page or a frame: the evidence for each, its value, the text that shows it, and why it is unknown.
+//! Filters, groups and functions all use this module, so that they have the same value or the same reason. The words
+//! are in `kernel::page_fact`.
 
 mod answer;
 mod definitions;
@@ -20,7 +20,7 @@ use answer::{Here, Sampled, Subject};
 pub use gap::Gap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The texts of a value.
+/// The texts of a value, or why they are unknown.
 type Texts = Fact<Vec<Vec<u8>>>;
 
 /// Reads facts of the pages of one address space, or of the frames of one machine.
@@ -31,18 +31,18 @@ pub struct FactReader {
 }
 
 impl FactReader {
-    /// Of the pages of `space`.
+    /// Returns a reader for the pages of `space`.
     pub fn of_pages(space: &AddressSpace) -> Self {
         let subject = Subject::new(Some(space.clone()), &space.target().machine);
         FactReader { subject, last_texts: Mutex::new(None) }
     }
 
-    /// Of frames without a process.
+    /// Returns a reader for frames without a process.
     pub fn of_frames(machine: &Arc<Machine>) -> Self {
         FactReader { subject: Subject::new(None, machine), last_texts: Mutex::new(None) }
     }
 
-    /// What `field` is for a page of a region.
+    /// Returns the answer for `field` of a page of a region.
     #[inline]
     pub fn answer(&self, field: PageField, page: &Page, region: Option<&ViewedRegion>) -> Answer {
         let here = Here { region, of: &self.subject };
@@ -59,13 +59,13 @@ impl FactReader {
         }
     }
 
-    /// The average of map counts that stands for the page's own: groups show it, and no filter matches it.
+    /// Returns the average of map counts that replaces the page's own count: groups show it, and no filter matches it.
     pub(super) fn average(&self, field: PageField, page: &Page) -> Option<u64> {
         let is_average = field == PageField::Fact(PageFact::MapCount) && page.count_is_average;
         page.map_count.filter(|_| is_average)
     }
 
-    /// Why a fact is unknown: for pages of `region`, or without one for pages of any region.
+    /// Returns why a fact is unknown, for pages of `region`; without one, for pages of any region.
     pub fn reason(&self, gap: Gap, region: Option<&ViewedRegion>) -> Reason {
         let Some(space) = &self.subject.space else {
             return gap.reason(&Ok(()));
@@ -78,7 +78,7 @@ impl FactReader {
         of_contents.unwrap_or_else(|| gap.reason(&space.availability().counts))
     }
 
-    /// Whether `is` holds for one of the texts of a value.
+    /// Returns whether `is` holds for one of the texts of a value.
     ///
     /// # Errors
     /// The texts are unknown, with the reason.
@@ -91,12 +91,12 @@ impl FactReader {
         texts.as_ref().map(|texts| texts.iter().any(|text| is(text))).map_err(Clone::clone)
     }
 
-    /// All that a fact can be on this machine, if they are few: the names of its zones, the numbers of its nodes.
+    /// Returns all texts of a fact on this machine, if they are few, such as the names of zones.
     pub fn texts(&self, fact: PageFact) -> Option<Vec<String>> {
         (fact.definition().all_texts)(&self.subject.machine)
     }
 
-    /// What a group of pages with this answer is called, and why the pages may not belong to it.
+    /// Returns the name of the group of pages with this answer, and why the pages may not belong to it.
     pub fn shown(&self, field: PageField, answer: Answer) -> (String, Option<Reason>) {
         let definition = field.fact().definition();
         match answer {
@@ -118,10 +118,11 @@ impl FactReader {
         }
     }
 
-    /// What a sweep has to read for the value of `field`: the fact, or whether it is this word.
+    /// Checks that `field` can be known. Returns the evidence that a sweep reads for the fact, or for whether it has
+    /// this word. Returns `None` for frames if they have no such fact.
     ///
     /// # Errors
-    /// It cannot be known here, or frames have no such fact.
+    /// It cannot be known here.
     pub fn require(&self, field: PageField) -> Result<Option<Evidence>> {
         let fact = field.fact();
         let need = match &self.subject.space {
@@ -140,7 +141,8 @@ impl FactReader {
         Ok(Some(need))
     }
 
-    /// The same for a filter, which compares the texts of facts.
+    /// Checks that `field` can be known by a filter, which compares the texts of facts. Returns the same as
+    /// [`FactReader::require`].
     ///
     /// # Errors
     /// As [`FactReader::require`]; the texts cannot be known here.
@@ -152,14 +154,14 @@ impl FactReader {
         Ok(need)
     }
 
-    /// The region with that index; `None` for frames, and for pages in no region.
+    /// Returns the region with this index; `None` for frames, and for pages in no region.
     #[inline]
     pub(super) fn region(&self, index: Option<usize>) -> Option<&ViewedRegion> {
         self.subject.space.as_ref()?.viewed_regions().get(index?)
     }
 }
 
-/// The facts whose changes samples show on request, in the order of the kinds of change.
+/// Returns the facts whose changes samples show on request, in the order of the kinds of change.
 pub fn changing_facts() -> impl Iterator<Item = PageFact> {
     let of = |kind| PageFact::ALL.iter().copied().find(|fact| fact.change() == Some(kind));
     EventKind::ALL.iter().filter_map(move |&kind| of(kind))
@@ -170,24 +172,24 @@ impl PageFact {
         self.definition().sampled.as_ref()
     }
 
-    /// Of how many groups by it rows are shown if nothing else is asked for, the largest; `None` for all.
+    /// Returns the default number of groups by the fact that are shown, the largest first; `None` for all.
     pub fn most_groups(self) -> Option<u64> {
         self.definition().most_groups
     }
 
-    /// The kind of change that samples show of this fact alone, if there is one.
+    /// Returns the kind of change of this fact alone, which samples show on request.
     pub fn change(self) -> Option<EventKind> {
         self.sampled()?.change
     }
 
-    /// What samples read to hold it; `None` if they do not hold it.
+    /// Returns the evidence that samples read for the fact; `None` if they do not have it.
     pub fn need_of_samples(self) -> Option<Evidence> {
         Some(self.sampled()?.need)
     }
 }
 
 impl Key {
-    /// What samples read to hold it; nothing for what does not come from a fact of pages.
+    /// Returns the evidence that samples read for the key; none if it is not a fact of pages.
     pub fn need_of_samples(self) -> Evidence {
         match self {
             Key::Page(field) => field.fact().need_of_samples().unwrap_or_default(),
@@ -196,7 +198,7 @@ impl Key {
     }
 }
 
-/// The words and the definitions agree on which facts changes have.
+/// A check that the table of words and the definitions agree on which facts changes have.
 const _: () = {
     let mut index = 0;
     while index < PageFact::ALL.len() {
@@ -207,7 +209,7 @@ const _: () = {
     }
 };
 
-/// What `field` is before or after a change; `None` where changes do not have it.
+/// Returns the answer for `field` before or after a change; `None` if changes do not have it.
 pub fn answer_of_change(field: PageField, facts: &PageFacts) -> Option<Answer> {
     let answer = (field.fact().sampled()?.of?)(facts);
     Some(match (field, answer) {
@@ -219,10 +221,10 @@ pub fn answer_of_change(field: PageField, facts: &PageFacts) -> Option<Answer> {
     })
 }
 
-/// Why it is unknown whether a present page is mapped only there.
+/// The reason why it is unknown whether a present page is mapped only there.
 pub(super) use definitions::why_not_exclusive;
 
-/// Why the kind of a page in a region is not known.
+/// Returns why the kind of a page in a region is unknown.
 pub fn kind_unknown(page: &Page) -> Reason {
     words::kind_gap(page).reason(&Ok(()))
 }

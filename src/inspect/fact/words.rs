@@ -1,4 +1,5 @@
-//! Whether a page has one state, kind or flag. That often needs less than the state, kind or flags themselves.
+//! The question whether a page has one state, kind or flag. That often needs less evidence than the state, kind or
+//! flags themselves.
 
 use super::super::address_space::AddressSpace;
 use super::super::classify::{Backing, KernelBehaviour as _};
@@ -8,14 +9,14 @@ use super::answer::{Answer, Here, Subject, of_frame_or};
 use crate::kernel::{Kind, PageField, PageFlags, State, page_flags};
 use crate::process::BackingContent;
 
-/// What has to be read to know whether a page has this state, kind or flag; `None` for other words, and where that is
-/// what the fact itself needs.
+/// Returns the evidence for whether a page has this state, kind or flag; `None` for other words, or if it is the same
+/// as for the fact itself.
 pub(super) fn need(field: PageField, space: &AddressSpace, of: &Subject) -> Option<Evidence> {
     match field {
         // A page of shared memory may be in swap only if its object has contents that are not in memory.
         PageField::State(State::Swapped) if of.hides_swapped() => Some(Evidence::SHARED_CONTENT),
         PageField::Kind(Kind::Anonymous | Kind::Zero | Kind::PrivateCopy) => None,
-        // Bit 61 tells for most pages. For the others it takes what identifies the zero page.
+        // Bit 61 decides for most pages. For the others, the evidence for zero pages is needed.
         PageField::Kind(Kind::File | Kind::Shmem | Kind::DeviceMemory)
             if !space.huge_files_are_marked() && space.require(Evidence::KINDS).is_ok() =>
         {
@@ -29,15 +30,15 @@ pub(super) fn need(field: PageField, space: &AddressSpace, of: &Subject) -> Opti
     }
 }
 
-/// Whether a page in swap would look like this one: an untouched page of shared memory whose contents are not in
-/// memory, or are not known.
+/// Returns whether a page in swap would look like this one: an untouched page of shared memory whose contents are not
+/// in memory, or are unknown.
 fn may_be_swapped(page: &Page, here: &Here<'_>) -> bool {
     let is_empty =
         page.state() == State::Untouched && here.region.is_some_and(|viewed| viewed.backing == Backing::Shmem);
     is_empty && matches!(page.content, None | Some(BackingContent::Contents { cached: false }))
 }
 
-/// The state of a page.
+/// Returns the state of a page.
 #[inline]
 pub(super) fn state(page: &Page, here: &Here<'_>) -> Answer {
     match page.states.cause() {
@@ -58,7 +59,7 @@ pub(super) fn is_in_state(state: State, page: &Page, here: &Here<'_>) -> Answer 
     }
 }
 
-/// The kind of a page.
+/// Returns the kind of a page.
 #[inline]
 pub(super) fn kind(page: &Page) -> Answer {
     match (page.kind, page.states.cause()) {
@@ -66,13 +67,13 @@ pub(super) fn kind(page: &Page) -> Answer {
         (None, Some(cause)) => Answer::Unknown(Gap::Uncertain(cause)),
         (None, None) => match page.state() {
             State::PfnMapped | State::Present => Answer::Unknown(kind_gap(page)),
-            // It is in no region.
+            // The page is in no region.
             _ => Answer::None,
         },
     }
 }
 
-/// Why the kind of a page in a region is unknown.
+/// Returns why the kind of a page in a region is unknown.
 pub(super) fn kind_gap(page: &Page) -> Gap {
     match page.flags {
         _ if page.state() == State::PfnMapped => Gap::DeviceOrCopy,
@@ -93,8 +94,8 @@ pub(super) fn is_of_kind(asked: Kind, page: &Page, here: &Here<'_>) -> Answer {
     }
 }
 
-/// Whether a page of unknown kind may be of this one. Without bit 61 a present page is none of a file or of shared
-/// memory, where the kernel sets the bit on all of them: it is private memory, merged, or the zero page.
+/// Returns whether a page of unknown kind may be of this one. If the kernel sets bit 61 on all pages of files and of
+/// shared memory, a present page without it is private memory, merged, or the zero page.
 fn may_be(asked: Kind, page: &Page, here: &Here<'_>) -> bool {
     let is_private = matches!(asked, Kind::Anonymous | Kind::PrivateCopy | Kind::Ksm | Kind::Zero);
     let is_marked = here.of.marks_huge_files() || page.huge == Some(false);
@@ -103,7 +104,7 @@ fn may_be(asked: Kind, page: &Page, here: &Here<'_>) -> bool {
     is_private || !is_told
 }
 
-/// Whether this kind of an untouched page shows only in the page cache of its file or shared memory.
+/// Returns whether this kind of an untouched page shows only in the page cache of its file or shared memory.
 const fn of_content(kind: Kind) -> bool {
     matches!(kind, Kind::Cached | Kind::NotCached | Kind::PastEnd | Kind::MaybeSwapped)
 }
@@ -125,7 +126,7 @@ fn is_of_content(asked: Kind, page: &Page) -> Answer {
     Answer::Is(holds.into())
 }
 
-/// Whether the frame has `flag`.
+/// Returns whether the frame has `flag`.
 #[inline]
 pub(super) fn has_flag(flag: PageFlags, page: &Page) -> Answer {
     of_frame_or(page, page.flags.map(|flags| page_flags::holds(flag, flags).into()), Gap::Hidden)

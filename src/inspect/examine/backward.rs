@@ -1,4 +1,4 @@
-//! Where the units or texts before an address begin.
+//! The search for the start of the units or texts before an address.
 
 use super::super::Result;
 use super::super::contents::Contents;
@@ -12,17 +12,17 @@ const MOST_PAGES: u64 = 16;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Before {
-    /// Where the first of them begins.
+    /// The address of the first of them.
     pub start: VirtualAddress,
-    /// How many there are: fewer than wanted if memory cannot be read.
+    /// Their number: fewer than wanted if memory cannot be read.
     pub count: u64,
-    /// Where to continue, forward or backward.
+    /// The address at which to continue, forward or backward.
     pub next: VirtualAddress,
 }
 
 impl Examination {
-    /// Goes back by its units or texts, so that the next row is the first of those before the next address. `None` if
-    /// units would begin below address 0.
+    /// Goes back by the number of units or texts that are left, so that the next row is the first of them. Returns
+    /// `None` if units would begin below address 0.
     ///
     /// # Errors
     /// Those of [`Examination::next`].
@@ -41,16 +41,16 @@ impl Examination {
         Ok(before)
     }
 
-    /// As gdb counts: a text begins behind the zero of the text before, or where a longer one is cut. For an address
-    /// right behind a zero, the text there counts as the first, if it can be read. Unreadable memory counts as the last
-    /// one.
+    /// Returns the texts before the next address, counted as in gdb. A text begins after the zero of the text before,
+    /// or where a longer one is cut. For an address right after a zero, the text there counts as the first if it can be
+    /// read. Unreadable memory counts as the last one.
     fn texts_before(&mut self, count: u64) -> Result<Before> {
         let size = u64::from(self.shape.unit());
         let end = self.next;
         let mut at = end;
         let mut start = end;
         let mut left = count;
-        // The characters of the text whose beginning is not found yet, its zero included.
+        // The number of characters of the text whose start is not found yet, its zero included.
         let mut characters = 0;
         let mut pages = 1;
         while left > 0 {
@@ -95,7 +95,7 @@ impl Examination {
         })
     }
 
-    /// Whether a character at `address` can be read.
+    /// Returns whether a character at `address` can be read.
     fn is_there(&mut self, address: VirtualAddress) -> Result<bool> {
         let size = self.shape.unit();
         let Some(range) = AddressRange::of_length(address, size.into()) else {
@@ -106,7 +106,7 @@ impl Examination {
         Ok(self.read_range(range, unit)?.1)
     }
 
-    /// The readable characters before `at`, from at most so many pages.
+    /// Returns the readable characters before `at`, from at most `pages` pages.
     fn tail(&mut self, at: VirtualAddress, pages: u64) -> Result<Tail> {
         let size = u64::from(self.shape.unit());
         let page = self.space.page_size();
@@ -145,8 +145,8 @@ impl Examination {
         Ok((behind, is_whole))
     }
 
-    /// Where the unreadable memory that ends at `end` begins: its region, or the gap between regions, if none of it can
-    /// be read; otherwise the page.
+    /// Returns the start of the unreadable memory that ends at `end`: of its region, or of the gap between regions, if
+    /// none of it can be read; otherwise of the page.
     fn unread_before(&self, end: VirtualAddress) -> Result<VirtualAddress> {
         let last = VirtualAddress::new(end.get().saturating_sub(1));
         let lowest = match self.space.viewed_region(last) {
@@ -169,10 +169,10 @@ impl Examination {
     }
 }
 
-/// Bytes up to an address.
+/// The bytes up to an address.
 #[derive(Default)]
 struct Tail {
     bytes: Vec<u8>,
-    /// Whether those before them were not tried.
+    /// Whether all bytes of the range were read: only then can those before it be added.
     is_whole: bool,
 }

@@ -1,4 +1,4 @@
-//! What memory holds, unit by unit or text by text, without bringing anything in.
+//! The contents of memory, unit by unit or text by text, without faulting in a page.
 //!
 //! ```
 //! use pmdb::inspect::examine::{ExaminedContent, ExaminedShape};
@@ -30,13 +30,13 @@ use std::collections::VecDeque;
 /// The most characters of a text, as in gdb.
 pub const LONGEST_TEXT: usize = 200;
 
-/// Bytes that are read at a time: whole rows of every size.
+/// Bytes of one read: whole rows of every size.
 const WINDOW: usize = 64 << 10;
 
-/// What memory is taken for.
+/// The shape in which memory is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ExaminedShape {
-    /// Units of one size.
+    /// Numbers of one size.
     Units {
         /// Bytes of a unit: 1, 2, 4 or 8.
         bytes: u8,
@@ -51,7 +51,7 @@ pub enum ExaminedShape {
 }
 
 impl ExaminedShape {
-    /// Bytes of a unit or character.
+    /// Returns the bytes of a unit or character.
     pub fn unit(self) -> u8 {
         match self {
             ExaminedShape::Units { bytes, .. } | ExaminedShape::Texts { bytes } => bytes,
@@ -63,62 +63,62 @@ impl ExaminedShape {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Examined {
-    /// The first byte.
+    /// The address of the first byte.
     pub address: VirtualAddress,
     /// Bytes that the row covers.
     pub length: u64,
-    /// What is there.
+    /// The contents of the row.
     pub content: ExaminedContent,
 }
 
-/// What memory holds.
+/// The contents of a row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ExaminedContent {
-    /// Whole units.
+    /// The row has whole units.
     Bytes {
-        /// The bytes of all.
+        /// The bytes of all units.
         bytes: Vec<u8>,
-        /// Where they come from.
+        /// The source of the bytes.
         source: ByteSource,
     },
-    /// A text.
+    /// The row is a text.
     Text {
         /// The bytes of its characters, and of the zero if it has one.
         bytes: Vec<u8>,
-        /// Where they come from.
+        /// The source of the bytes.
         source: ByteSource,
-        /// How it ends.
+        /// The end of the text.
         end: TextEnd,
     },
-    /// Nothing was read.
+    /// The memory was not read.
     Absent(Absent),
     /// A unit there would pass the last address. It is the last row.
     PastTheEnd,
 }
 
-/// How a text ends.
+/// The end of a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TextEnd {
-    /// With a zero.
+    /// The text ends with a zero.
     Zero,
     /// The text is longer.
     Longer,
-    /// What follows was not read.
+    /// The memory after it was not read.
     Absent(Absent),
 }
 
 /// Rows of memory from an address on.
 #[must_use]
 pub struct Examination {
-    /// The regions, and once they are needed, all.
+    /// The regions: perhaps only some, until all are needed.
     space: AddressSpace,
     shape: ExaminedShape,
     may_fault: bool,
-    /// Units or texts that are still to come.
+    /// The number of units or texts that are still to come.
     left: u64,
     next: VirtualAddress,
-    /// Units that were read and are in no row yet, and where they come from.
+    /// The bytes of units that were read and are in no row yet.
     read: VecDeque<u8>,
     source: ByteSource,
     buffer: Vec<u8>,
@@ -128,16 +128,17 @@ pub struct Examination {
 
 /// The result of a read from several sources.
 struct ReadOn {
-    /// How many.
+    /// The number of bytes that were read.
     read: usize,
-    /// The weakest of their sources.
+    /// The weakest of the sources of these bytes.
     source: ByteSource,
-    /// Why the read ended early.
+    /// The memory that ended the read early.
     absent: Option<Absent>,
 }
 
 impl AddressSpace {
-    /// What memory holds from `start` on. If the space does not have all regions, they are read when they are needed.
+    /// Returns the contents of memory from `start` on, one unit or text. If the space does not have all regions, they
+    /// are read when they are needed.
     pub fn examine(&self, start: VirtualAddress, shape: ExaminedShape) -> Examination {
         Examination {
             space: self.clone(),
@@ -155,32 +156,32 @@ impl AddressSpace {
 }
 
 impl Examination {
-    /// The same, with so many units or texts.
+    /// Sets the number of units or texts.
     pub fn limit(self, units: u64) -> Self {
         Examination { left: units, ..self }
     }
 
-    /// The same, which may also read pages that are not resident: it changes the target.
+    /// Sets whether pages that are not resident may be read, too, which changes the target.
     pub fn faulting(self, may_fault: bool) -> Self {
         Examination { may_fault, ..self }
     }
 
-    /// The same, with what it may take.
+    /// Limits the examination by a budget.
     pub fn with_budget(self, budget: Budget) -> Self {
         Examination { budget, ..self }
     }
 
-    /// Where the next row begins.
+    /// Returns the address at which the next row begins.
     pub fn next_address(&self) -> VirtualAddress {
         self.next
     }
 
-    /// Pages that were faulted in so far.
+    /// Returns the number of pages that were faulted in so far.
     pub fn faulted(&self) -> u64 {
         self.faulted
     }
 
-    /// The next row; `None` after the last.
+    /// Returns the next row; `None` after the last.
     ///
     /// # Errors
     /// The target is gone, its memory may not be read, or the budget is over.
@@ -208,7 +209,7 @@ impl Examination {
         Ok(Some(self.row(length as u64, ExaminedContent::Bytes { bytes, source: self.source })))
     }
 
-    /// Reads the next units. Returns the row if there are none.
+    /// Reads the next units. Returns a row if no unit could be read.
     fn read_units(&mut self) -> Result<Option<Examined>> {
         let size = u64::from(self.shape.unit());
         let Some(wanted) = self.addresses(self.left.saturating_mul(size)) else {
@@ -246,7 +247,7 @@ impl Examination {
         Ok(row)
     }
 
-    /// The next text.
+    /// Returns the row of the next text.
     fn text(&mut self) -> Result<Examined> {
         let size = usize::from(self.shape.unit());
         // Memory that cannot be read is one row, however long.
@@ -285,7 +286,7 @@ impl Examination {
         })
     }
 
-    /// Continues a read, from whatever source, until `into` is full or `ends` is true for the bytes so far.
+    /// Continues a read, from any source, until `into` is full or `ends` is true for the bytes so far.
     fn read_on(&mut self, into: &mut [u8], begun: ReadOn, ends: impl Fn(&[u8]) -> bool) -> Result<ReadOn> {
         let mut on = begun;
         while on.read < into.len() && !ends(into.get(..on.read).unwrap_or_default()) {
@@ -308,7 +309,7 @@ impl Examination {
     /// Reads from the start of `wanted`, and counts the pages that are faulted in.
     fn contents(&mut self, wanted: AddressRange, into: &mut [u8]) -> Result<Contents> {
         let mut contents = self.space.contents(wanted, into, self.may_fault)?;
-        // What is not there ends where the next region begins, which may be far away.
+        // Absent memory ends where the next region begins, which may be far away.
         let is_text = matches!(self.shape, ExaminedShape::Texts { .. });
         let is_unended = |absent: &Absent| absent.range.end() == wanted.end() && is_text;
         if matches!(&contents, Contents::Absent(absent) if is_unended(absent)) && !self.space.is_complete() {
@@ -322,19 +323,19 @@ impl Examination {
         Ok(contents)
     }
 
-    /// The next `bytes` addresses, or as many as there are; `None` if there is not room for a unit.
+    /// Returns the next `bytes` addresses, or as many as there are; `None` if there is no room for a unit.
     fn addresses(&self, bytes: u64) -> Option<AddressRange> {
         let end = VirtualAddress::new(self.next.get().saturating_add(bytes));
         self.next.checked_add(u64::from(self.shape.unit()))?;
         AddressRange::new(self.next, end)
     }
 
-    /// Units that were read.
+    /// Keeps units that were read for the next rows.
     fn take(&mut self, units: &[u8], source: ByteSource) {
         (self.read, self.source) = (units.iter().copied().collect(), source);
     }
 
-    /// A row for so many units that were not read.
+    /// Returns a row for `units` units that were not read.
     fn absent(&mut self, absent: Absent, units: u64) -> Examined {
         self.left -= units;
         self.row(units.saturating_mul(self.shape.unit().into()), ExaminedContent::Absent(absent))
@@ -345,7 +346,7 @@ impl Examination {
         self.row(0, ExaminedContent::PastTheEnd)
     }
 
-    /// The next row.
+    /// Returns the next row, and advances by its length.
     fn row(&mut self, length: u64, content: ExaminedContent) -> Examined {
         let address = self.next;
         self.next = VirtualAddress::new(address.get().saturating_add(length));

@@ -1,27 +1,27 @@
-//! Code of modules that other memory has taken the place of: which part of which file belongs there.
+//! The code of modules that other memory has replaced, with the part of the file that belongs there.
 
 use super::super::AddressSpace;
 use crate::kernel::{AddressRange, Region};
 use crate::symbol::CodeSegment;
 use std::ops::Range;
 
-/// What a file has for a stretch of memory.
+/// The part of a file that belongs to a stretch of memory.
 #[derive(Clone, Debug)]
 pub(super) struct FilePart {
     pub(super) range: AddressRange,
-    /// Where its first byte is in the file.
+    /// The offset of its first byte in the file.
     pub(super) offset: u64,
-    /// A region of the file, to open it by.
+    /// A region of the file, by which it is opened.
     pub(super) of_file: Region,
 }
 
 impl FilePart {
-    /// The part of a region that maps its own file.
+    /// Returns the part of a region that maps its own file.
     pub(super) fn mapped(region: &Region) -> FilePart {
         FilePart { range: region.range, offset: region.offset, of_file: region.clone() }
     }
 
-    /// Where the file has the first byte of a page, and which bytes of the page are of this part.
+    /// Returns the offset of the page in the file, and the bytes of the page that this part has.
     pub(super) fn in_page(&self, page: AddressRange) -> Option<(u64, Range<usize>)> {
         let both = self.range.intersection(page)?;
         let into = both.start().get() - page.start().get();
@@ -40,7 +40,7 @@ pub(super) struct Code {
 }
 
 impl Code {
-    /// The code of a process.
+    /// Returns the code of a process.
     pub(super) fn of(space: &AddressSpace, segments: &[CodeSegment]) -> Code {
         let mut code = Code::default();
         for region in space.regions() {

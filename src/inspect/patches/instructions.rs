@@ -1,23 +1,22 @@
-//! The instructions of a machine, as far as modified code is described by them.
+//! The instructions of an architecture, as far as the description of modified code needs them.
 
 use crate::kernel::elf::ElfStart;
 
-/// The bytes of a breakpoint instruction, which of their bits count, and its name.
+/// A breakpoint instruction: its bytes, a mask of the bits that count, and its name.
 type Breakpoint = (&'static [u8], &'static [u8], &'static str);
 
-/// The instructions of a machine: their alignment, and the breakpoint instructions.
+/// The instructions of an architecture: their alignment, and the breakpoint instructions.
 #[derive(Clone, Copy)]
 pub(super) struct InstructionSet {
-    /// The alignment of instructions: so many bytes are compared at a time.
+    /// The alignment of instructions in bytes: so many are compared at a time.
     pub(super) unit: usize,
-    /// The bytes of breakpoint instructions with the least significant byte first, which of their bits count, and their
-    /// names.
+    /// The breakpoint instructions, with the least significant byte first.
     breakpoints: &'static [Breakpoint],
     is_little_endian: bool,
 }
 
 impl InstructionSet {
-    /// Of the program that begins so, if it is known.
+    /// Returns the instructions for the machine of a program, if it is known.
     pub(super) fn of(program: Option<ElfStart>) -> InstructionSet {
         const ALL: &[u8] = &[0xff; 4];
         let (unit, breakpoints): (usize, &'static [Breakpoint]) = match program.map_or(0, |program| program.machine) {
@@ -48,7 +47,7 @@ impl InstructionSet {
         InstructionSet { unit, breakpoints, is_little_endian: program.is_none_or(|program| program.form.is_little) }
     }
 
-    /// The name of the breakpoint instruction, if the bytes are nothing else.
+    /// Returns the name of the breakpoint instruction, if the bytes are exactly one.
     pub(super) fn breakpoint(self, bytes: &[u8]) -> Option<&'static str> {
         let is_breakpoint = |(code, mask, _): &&(&[u8], &[u8], &str)| {
             let mut chunks = bytes.chunks_exact(code.len());

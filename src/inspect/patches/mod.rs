@@ -1,5 +1,5 @@
-//! Code that is not as in its file: executable pages of files that have become private copies, and code that other
-//! memory has taken the place of.
+//! Code that differs from its file: executable pages of files that have become private copies, and code that other
+//! memory has replaced.
 //!
 //! ```
 //! use pmdb::inspect::Step;
@@ -47,9 +47,9 @@ const MAY_BE_OF_FILE: &str =
 pub struct Patch {
     /// The bytes that differ, or neighbouring pages of one region that equal the file.
     pub range: AddressRange,
-    /// The bytes; `None` if they are the same.
+    /// The bytes; `None` if they equal those of the file.
     pub bytes: Option<PatchedBytes>,
-    /// Where the file has the first byte.
+    /// The offset of the first byte in the file.
     pub file_offset: u64,
     /// The name of the breakpoint instruction, if the bytes in memory are nothing else.
     pub breakpoint: Option<&'static str>,
@@ -66,7 +66,7 @@ pub struct PatchedBytes {
     pub file: Vec<u8>,
 }
 
-/// What a comparison counted.
+/// The counts of a comparison.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct PatchSums {
@@ -92,32 +92,32 @@ pub struct PatchSums {
 #[must_use]
 pub struct CodeComparison {
     space: AddressSpace,
-    /// What is compared.
+    /// The code to compare.
     code: Vec<AddressRange>,
-    /// Code that other memory has taken the place of, in order.
+    /// The code that other memory has replaced, in address order.
     replaced: Vec<FilePart>,
-    /// Code of programs within archives, and where each program begins there.
+    /// The code of programs within archives, and the offset at which each program begins there.
     archived: Vec<(AddressRange, u64)>,
     pages: KeptPages,
-    /// Pages that are to be compared.
+    /// The rest of the pages to compare.
     left: Option<AddressRange>,
     /// The files that are open, by the start of their region.
     files: BTreeMap<VirtualAddress, OpenedProgram>,
-    /// What was found and not given yet.
+    /// The patches that were found and not returned yet.
     found: VecDeque<Patch>,
-    /// Pages that equal the file; the next ones may join them.
+    /// Pages that equal the file, to which the next ones may be added.
     equal: Option<Patch>,
     sums: PatchSums,
     budget: Budget,
 }
 
-/// A file behind a region, and what its program is made for.
+/// The file of a region, and the instruction set of its program.
 struct OpenedProgram {
     file: OpenedFile,
     machine: InstructionSet,
 }
 
-/// A page in memory, and what its file has for it.
+/// A page in memory, and its bytes in the file.
 struct ComparedPage {
     range: AddressRange,
     memory: Vec<u8>,
@@ -128,9 +128,9 @@ struct ComparedPage {
 }
 
 impl AddressSpace {
-    /// The code that is not as in its file: of private executable mappings of files, and of `segments`, the code of
-    /// programs and libraries ([`TargetSymbols::code`](crate::symbol::TargetSymbols::code)). Only what lies in `ranges`
-    /// (in order, disjoint), if they are given.
+    /// Compares code with its file: that of private executable mappings of files, and that of `segments`, the code of
+    /// programs and libraries ([`TargetSymbols::code`](crate::symbol::TargetSymbols::code)). If `ranges` are given (in
+    /// order, disjoint), only what lies in them is compared.
     ///
     /// # Errors
     /// The target is a core, which has no page map.
@@ -161,12 +161,12 @@ impl AddressSpace {
 }
 
 impl CodeComparison {
-    /// The same, with what it may take.
+    /// Limits the comparison by a budget.
     pub fn with_budget(self, budget: Budget) -> Self {
         CodeComparison { pages: self.pages.with_budget(budget.clone()), budget, ..self }
     }
 
-    /// The next step; `None` after the last.
+    /// Returns the next step; `None` after the last.
     ///
     /// # Errors
     /// The target is gone, its memory may not be read, or the budget is over.
@@ -195,17 +195,18 @@ impl CodeComparison {
         }
     }
 
-    /// Pages that equal the file, which more could have joined, for a comparison that is given up.
+    /// Returns the last pages that equal the file, to which others could have been added, if the comparison is given
+    /// up.
     pub fn take_last(&mut self) -> Option<Patch> {
         self.equal.take()
     }
 
-    /// What was counted, and the pages.
+    /// Returns the counts, and the sums of the pages.
     pub fn finish(self) -> (PatchSums, PageSums) {
         (self.sums, self.pages.finish())
     }
 
-    /// The next page to compare.
+    /// Returns the next page to compare.
     fn next_page(&mut self) -> Option<AddressRange> {
         let left = self.left.take()?;
         let end = left.start().checked_add(self.space.page_size().bytes())?;
@@ -213,14 +214,13 @@ impl CodeComparison {
         AddressRange::new(left.start(), end)
     }
 
-    /// The part of replaced code that a page has, or the first of several.
+    /// Returns the part of replaced code in a page; the first if there are several.
     fn replaced_in(&self, page: AddressRange) -> Option<&FilePart> {
         let first = self.replaced.partition_point(|part| part.range.end() <= page.start());
         self.replaced.get(first).filter(|part| part.range.intersection(page).is_some())
     }
 
-    /// Counts these pages. Returns them if they are private copies, or other memory has taken their place, and they can
-    /// be compared.
+    /// Counts these pages. Returns their range if they are private copies or replaced, and can be compared.
     fn comparable(&mut self, page: &Page) -> Option<AddressRange> {
         let is_swapped = matches!(page.state(), State::Swapped | State::Migrating);
         let range = page.range(self.space.page_size());
@@ -229,7 +229,7 @@ impl CodeComparison {
         } else {
             // A merged page of a private mapping was a copy before.
             let is_copy = matches!(page.kind, Some(Kind::PrivateCopy | Kind::Ksm));
-            // Where only the kind of copy is unknown, it still is one.
+            // If only the kind is unknown, it is a copy.
             let is_unclear = page.kind.is_none() && !page.entry.is_file_or_shared();
             if !is_swapped && (page.state() != State::Present || !is_copy && !is_unclear) {
                 return None;
@@ -249,7 +249,7 @@ impl CodeComparison {
         range
     }
 
-    /// A page, or why it cannot be compared.
+    /// Reads a page and its bytes in the file. Returns why it cannot be compared, if it cannot.
     fn read(&mut self, page: AddressRange) -> Result<Fact<ComparedPage>> {
         let mut memory = vec![0; usize::try_from(page.len()).unwrap_or_default()];
         let read = match read_resident(self.space.target(), page.start(), &mut memory) {
@@ -261,7 +261,7 @@ impl CodeComparison {
         Ok(if read.bytes < memory.len() { Err(Reason::Changed) } else { self.with_file(page, memory) })
     }
 
-    /// A page in memory with what its file has.
+    /// Returns a page in memory with its bytes in the file.
     fn with_file(&mut self, page: AddressRange, memory: Vec<u8>) -> Fact<ComparedPage> {
         let region = &self.space.viewed_region(page.start()).ok_or(Reason::Changed)?.region;
         let replaced = self.replaced_in(page).cloned();
@@ -274,16 +274,16 @@ impl CodeComparison {
             OpenedProgram::open(self.space.target(), &part, archived.map_or(0, |(_, start)| *start))
         });
         let opened_file = opened.file.as_ref().map_err(|error| Reason::from(error.clone()))?;
-        // What a core has of a file is the memory itself.
+        // The parts of a file that a core has are the memory itself.
         if !opened_file.has_sections() {
             return Err(Reason::NotInFile("a core does not have the files, and pmdb opens none for it".into()));
         }
         let mut file = vec![0; memory.len()];
-        // Bytes behind the end of the file stay zero, as in memory.
+        // Bytes after the end of the file stay zero, as in memory.
         opened_file
             .read_up_to(offset, &mut file)
             .map_err(|error| Reason::NotInFile(format!("{}: {}", part.of_file.name.file_name(), words(error))))?;
-        // What is beside the code of a segment may be anything.
+        // The bytes beside the code of a segment may be anything: they do not differ.
         for outside in [0..compared.start, compared.end..memory.len()] {
             if let (Some(into), Some(from)) = (file.get_mut(outside.clone()), memory.get(outside)) {
                 into.copy_from_slice(from);
@@ -292,7 +292,7 @@ impl CodeComparison {
         Ok(ComparedPage { range: page, memory, file, offset, is_replaced, machine: opened.machine })
     }
 
-    /// Takes the differences of a page.
+    /// Adds the differences of a page.
     fn compare(&mut self, page: ComparedPage) {
         if page.memory == page.file {
             self.sums.equal += 1;
@@ -318,7 +318,7 @@ impl CodeComparison {
         self.sums.outside += u64::from(self.sums.stretches == before);
     }
 
-    /// Adds a page that equals the file to those of its neighbours.
+    /// Adds a page that equals the file to its neighbours that do.
     fn add_equal(&mut self, page: Patch) {
         let viewed = self.space.viewed_region(page.range.start());
         let follows = |before: &Patch| {
@@ -336,7 +336,7 @@ impl CodeComparison {
 }
 
 impl OpenedProgram {
-    /// The file of a part, and the program that begins at `start` of it.
+    /// Opens the file of a part, with the program that begins at offset `start`.
     fn open(target: &Target, part: &FilePart, start: u64) -> OpenedProgram {
         let file = target.modules.open(&part.of_file);
         let mut first = [0; ElfStart::BYTES];
@@ -348,7 +348,7 @@ impl OpenedProgram {
 }
 
 impl ComparedPage {
-    /// A part of the page, with its bytes if they differ.
+    /// Returns the patch for a part of the page, with its bytes if they differ.
     fn patch(&self, range: AddressRange, bytes: Option<PatchedBytes>) -> Patch {
         Patch {
             range,
@@ -360,7 +360,7 @@ impl ComparedPage {
     }
 }
 
-/// The stretches of whole units that differ: from, to.
+/// Returns the stretches of whole units that differ: start and end of each, as offsets.
 fn stretches(left: &[u8], right: &[u8], unit: usize) -> Vec<(usize, usize)> {
     let mut stretches: Vec<(usize, usize)> = Vec::new();
     let units = left.chunks(unit).zip(right.chunks(unit)).enumerate();

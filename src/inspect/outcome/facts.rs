@@ -62,7 +62,7 @@ pub struct AccessFacts {
     pub stack_grows: Option<bool>,
     /// The room that the file system of the object has for new pages.
     pub room: Room,
-    /// What happens when the memory cgroup of the process is charged for a page.
+    /// The result of charging the memory cgroup of the process for a page.
     pub charge: Charge,
     /// Whether the cgroup of the process has reached its limit of pages of the hugetlb pool.
     pub pool_limit_is_reached: bool,
@@ -77,13 +77,13 @@ pub enum Room {
     Enough,
     /// An unknown amount.
     Unknown,
-    /// So little that a page may be refused: file systems on disks reserve blocks for root, and allocate late.
+    /// A page may be refused: file systems on disks reserve blocks for root, and allocate late.
     Little,
     /// No room.
     None,
 }
 
-/// What happens when a memory cgroup is charged for a page.
+/// The result of charging a memory cgroup for a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Charge {
     /// The charge succeeds. At the limit, reclaim frees other pages first.
@@ -94,13 +94,13 @@ pub enum Charge {
     MayWait,
 }
 
-/// Whether an anonymous page is exclusive to this mapping (PG_anon_exclusive).
+/// The mark of an anonymous page that is exclusive to this mapping (PG_anon_exclusive).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AnonExclusive {
     Yes,
     No,
     Unknown,
-    /// Only the mark of the first page of the folio is visible. The value is whether it is set.
+    /// Only the mark of the first page of the folio is visible: true if it is set.
     OfFolio(bool),
 }
 

@@ -18,7 +18,7 @@ pub enum Access {
     Write,
 }
 
-/// Why the owner of a page is unknown.
+/// The reasons why the owner of a page is unknown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum OwnerUnknown {

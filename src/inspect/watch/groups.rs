@@ -65,15 +65,15 @@ impl AddAssign for ChangeCounts {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[non_exhaustive]
 pub enum ChangedGroup {
-    /// They are in the region with this number; `None` if the region appeared after there were too many.
+    /// The changes are in the region with this number; `None` if it appeared after there were too many.
     Region(Option<usize>),
-    /// The answer for the pages after the change.
+    /// The pages have this answer after the change.
     Pages(Answer),
-    /// Their pages begin in the symbol with this number.
+    /// The pages begin in the symbol with this number.
     Symbol(u32),
-    /// Their pages begin in no symbol, or they are changes of regions; the regions have this name.
+    /// The pages begin in no symbol, or the changes are of regions with this name.
     NoSymbol(Name),
-    /// Their kind. In groups by an answer for pages, it is used for changes of regions.
+    /// The changes are of this kind. In groups by an answer for pages, it is used for changes of regions.
     Kind(EventKind),
 }
 
@@ -208,7 +208,7 @@ mod tests {
             [(EventKind::Went, 9), (EventKind::SwappedIn, 7), (EventKind::RegionGrew, 1), (EventKind::RegionShrank, 1)];
         assert_eq!(counts.kinds, kinds.into());
         assert_eq!((counts.rows[&EventKind::SwappedIn], counts.regions(), counts.pages), (2, 2, 16));
-        // What an executed program has is no number of pages.
+        // The memory of an executed program counts as effect, not as pages.
         let effect = NetEffect { came: 5, ..NetEffect::default() };
         counts.add(&Change { effect, ..Change::of_process(EventKind::Executed) });
         assert_eq!((counts.effect.came, counts.regions()), (16 + 5, 2));

@@ -177,7 +177,7 @@ impl Merger<'_> {
         let (main, others) = event_kinds(then, before.state, now, after.state, self.extra);
         let main = main.map(|kind| self.pair.on_another_node(kind, then, now).unwrap_or(kind));
         let main = main.map(|kind| (kind, effect(before.state, after.state, size.bytes())));
-        // Further changes of the same page have no net effect of their own.
+        // Further changes of the same page have no net effect.
         let others = others.map(|kind| (kind, NetEffect::default()));
         let mut ended = Vec::new();
         for (kind, effect) in main.into_iter().chain(others) {
@@ -343,7 +343,7 @@ mod tests {
         main.into_iter().chain(others).collect()
     }
 
-    /// A page that comes or goes has one row, although its bit 55 is another then.
+    /// A page that comes or goes has one row, although its bit 55 changes too.
     #[test]
     fn only_a_write_makes_a_page_soft_dirty() {
         use EventKind::*;

@@ -386,7 +386,7 @@ mod tests {
         Region { permissions, name: Name::from(name), ..fake::region(start, pages) }
     }
 
-    /// The numbers of each list in turn.
+    /// Returns the numbers of the regions of each list in turn.
     fn numbers(lists: &[Vec<Region>]) -> (Vec<Vec<usize>>, RegionGroups) {
         let mut groups = RegionGroups::default();
         let each = |regions: &Vec<Region>| {
@@ -428,7 +428,7 @@ mod tests {
         assert_eq!(groups.region(0), Some(&whole));
     }
 
-    /// Memory that grows is another region in each sample.
+    /// Memory that grows is a different region in each sample.
     #[test]
     fn few_of_very_many_are_remembered() {
         let mut groups = RegionGroups::of_at_most(3);
@@ -448,7 +448,7 @@ mod tests {
         let neighbour = with(0x1004, 4, true, "[anon:one]");
         let (found, mut groups) = numbers(&[vec![one.clone()], vec![other], vec![one.clone(), neighbour]]);
         assert_eq!(found, [vec![0], vec![1], vec![0, 2]]);
-        // As after an exec.
+        // The regions are discarded, as after an exec.
         groups.forget();
         assert_eq!(groups.number(&one), Some(3));
     }

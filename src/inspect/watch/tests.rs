@@ -1,4 +1,4 @@
-//! Samples of a fake process.
+//! Tests of samples of a fake process.
 
 use super::*;
 use crate::budget::tests::whole_or_given_up;
@@ -9,7 +9,7 @@ use crate::process::Target;
 use crate::process::fake::{EXCLUSIVE, File, HUGE, PAGE, World, region};
 use crate::report::{EventKind, PageFacts};
 
-/// One sample; `meanwhile` is run before the first read.
+/// Takes a sample; `meanwhile` is run before the first read.
 fn sample(watcher: &mut Watcher, target: &Target, meanwhile: impl FnOnce()) -> Vec<Change> {
     let mut meanwhile = Some(meanwhile);
     let look = watcher.sample(target, Budget::unlimited(), |space| {
@@ -83,10 +83,10 @@ fn pages_that_move_share_a_row_where_their_frames_follow_each_other() {
         world.maps(0x1003, 1, 600);
         world
     };
-    // The frames of pages that come or go are not the change.
+    // The frames of pages that come or go do not separate changes.
     assert_eq!(watched(base(), scattered()), [(EventKind::Came, 0x1000, 4, None, Some(500))]);
     assert_eq!(watched(scattered(), base()), [(EventKind::Went, 0x1000, 4, Some(500), None)]);
-    // In one piece before, but not after.
+    // The frames are consecutive before, but not after.
     let mut whole = base();
     whole.maps(0x1000, 4, 900);
     let moved = [
@@ -95,14 +95,14 @@ fn pages_that_move_share_a_row_where_their_frames_follow_each_other() {
         (EventKind::Moved, 0x1003, 1, Some(903), Some(600)),
     ];
     assert_eq!(watched(whole, scattered()), moved);
-    // Copies get frames of their own, and what is collapsed leaves frames that were anywhere.
+    // Copies get new frames, and a collapse leaves frames that were anywhere.
     let mut forked = base();
     forked.maps(0x1000, 4, 900);
     forked.entries.values_mut().for_each(|entry| *entry &= !EXCLUSIVE);
     forked.counts.values_mut().for_each(|count| *count = 2);
     assert_eq!(watched(forked, scattered()), [(EventKind::CopiedOnWrite, 0x1000, 4, Some(900), Some(500))]);
     let huge = || World::new([region(HUGE, HUGE)]);
-    // What does not tell huge mappings, as a core, cannot show that one has come.
+    // A source that does not show huge mappings, as a core, cannot show that one was made.
     let [mut without_scans, mut with_scans] = [huge(), huge()];
     without_scans.scans = false;
     without_scans.maps_huge(HUGE, 20 * HUGE);
@@ -120,7 +120,7 @@ fn pages_that_move_share_a_row_where_their_frames_follow_each_other() {
     assert_eq!(watched(scattered(), guarded), [(EventKind::GuardInstalled, 0x1000, 4, Some(500), None)]);
 }
 
-/// Pages in these frames. Those from 1000 on are on node 1.
+/// Returns pages in these frames. Those from 1000 on are on node 1.
 fn two_nodes(frames: &[u64]) -> World {
     let zones =
         "Node 0, zone Normal\n spanned 1000\n start_pfn: 0\nNode 1, zone Normal\n spanned 1000\n start_pfn: 1000\n";
@@ -172,7 +172,7 @@ fn changes_are_cut_where_the_node_differs_if_they_are_added_up_by_it() {
     assert_eq!(parts(&by(Key::Change).changes), [(7, None)]);
 }
 
-/// The kernel gives all pages of a huge mapping bit 56 of the first. The map counts are those of each.
+/// The kernel gives all pages of a huge mapping bit 56 of the first page. Map counts are those of each page.
 #[test]
 fn a_copy_inside_a_huge_page() {
     for scans in [true, false] {
@@ -203,7 +203,7 @@ fn a_copy_inside_a_huge_page() {
     }
 }
 
-/// What happens to regions in a part of the process shows alike, whether all regions are read or those around it.
+/// Changes of regions in a part of the process are the same, whether all regions are read or those around the part.
 #[test]
 fn regions_that_grow_into_a_range_and_out_of_it() {
     use EventKind::*;
@@ -211,17 +211,17 @@ fn regions_that_grow_into_a_range_and_out_of_it() {
     let guard = |start, pages| crate::kernel::Region { name: Name::from("[anon:other]"), ..region(start, pages) };
     let far = || region(0x200_0000, 4);
     for (before, after, expected) in [
-        // As the heap grows, from far below; and back.
+        // The heap grows, from far below, and back.
         (vec![region(0x1000, 4)], vec![region(0x1000, 0x100_0008)], &[(RegionGrew, 0x100_1000, 8)][..]),
         (vec![region(0x1000, 0x100_0008)], vec![region(0x1000, 4)], &[(RegionShrank, 0x100_1000, 8)]),
-        // As a stack grows.
+        // A stack grows.
         (vec![far()], vec![region(0x100_100c, 0xff_eff8)], &[(RegionGrew, 0x100_100c, 4)]),
-        // Through all of it.
+        // A region grows through the whole range.
         (vec![region(0x100_0000, 0x10)], vec![region(0x100_0000, 0x2000)], &[(RegionGrew, 0x100_1000, 0x10)]),
         (vec![far()], vec![region(0x100_1002, 4), far()], &[(RegionAppeared, 0x100_1002, 4)]),
         (vec![region(0x100_1002, 4), far()], vec![far()], &[(RegionWent, 0x100_1002, 4)]),
         (vec![region(0x100_0000, 0x2000)], vec![], &[(RegionWent, 0x100_1000, 0x10)]),
-        // A hole in it, and others beside it.
+        // A hole appears in the range, and others beside it.
         (
             vec![region(0x100_0000, 0x2000)],
             vec![region(0x100_0000, 0x1004), guard(0x100_1004, 1), region(0x100_1006, 0xffa)],
@@ -250,7 +250,7 @@ fn regions_that_grow_into_a_range_and_out_of_it() {
     }
 }
 
-/// Of a page whose frame the other process maps elsewhere, the page that the other has in its place is its own.
+/// If the other process maps the frame of a page elsewhere, the page at its place in the other is in another row.
 #[test]
 fn a_page_that_the_other_maps_elsewhere_and_what_that_has_in_its_place() {
     use PageRelation::*;

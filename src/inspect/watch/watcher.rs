@@ -121,7 +121,7 @@ const TRIES: u32 = 3;
 /// The number of programs that are sampled in one look, after which the process is left as it is.
 const PROGRAMS: u32 = 2;
 
-/// Whether the target can be sampled again.
+/// The state of the target after a sample: whether it can be sampled again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Survival {
     /// The process can be sampled again.

@@ -93,7 +93,7 @@ impl Mapper {
 /// An event of a search: a mapping, or the number of visited processes of this round.
 pub type SearchEvent = Step<Mapper>;
 
-/// Why a search ended.
+/// The reasons why a search ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum EndCause {
@@ -117,7 +117,7 @@ pub struct SearchSummary {
     pub flags: Fact<PageFlags>,
     /// The map count of the frame.
     pub map_count: Fact<u64>,
-    /// Why the map count cannot end the search, if it cannot.
+    /// The reason why the map count cannot end the search, if it cannot.
     pub uncounted: Option<Reason>,
     /// Whether the mappings were found by the kernel's records: then only the processes that these name were visited.
     pub by_records: bool,
@@ -128,6 +128,6 @@ pub struct SearchSummary {
     /// Whether the page has left the mapping by which the frame was found. Then the mappings may be from before or
     /// after that.
     pub has_moved: bool,
-    /// Why the search ended.
+    /// The reason why the search ended.
     pub end_cause: EndCause,
 }

@@ -45,7 +45,7 @@ pub struct ScanHits {
     pub runs: Vec<(VirtualAddress, u64)>,
     /// The number of entries read.
     read: u64,
-    /// Why the scan ended early.
+    /// The reason why the scan ended early.
     pub stopped: Option<OutOfBudget>,
 }
 
@@ -195,7 +195,7 @@ impl ProcessScan<'_> {
 /// The places where a frame can be mapped, as its flags show.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FrameClass {
-    /// In no process, for this reason.
+    /// No process can map the frame, for this reason.
     Unmappable(&'static str),
     /// A page of the page cache, also of shared memory: it is mapped only at its offset in its file.
     File,

@@ -26,7 +26,7 @@ pub struct Search {
     budget: Budget,
     flags: Fact<PageFlags>,
     map_count: Fact<u64>,
-    /// Whether the map count is the number of mappings, or why it is not.
+    /// The reason why the map count is not the number of mappings, if it is not.
     counted: Fact<()>,
     class: FrameClass,
     scanner: FrameScanner,
@@ -64,7 +64,7 @@ struct OpenProcess {
     findings: Findings,
 }
 
-/// Why a round ended.
+/// The reasons why a round ended.
 enum RoundResult {
     /// All candidates were visited.
     Finished,

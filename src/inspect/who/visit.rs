@@ -19,7 +19,7 @@ pub enum Clue {
     /// All mappings of this offset of any file. Overlays and containers show different numbers for the same file, but a
     /// page keeps its offset.
     Offset(u64),
-    /// The same address.
+    /// This address in other processes.
     Address(VirtualAddress),
 }
 
@@ -78,7 +78,7 @@ pub struct Findings {
     pub regions: Option<Arc<[Region]>>,
     /// The ranges to search after the hits are reported.
     pub rest: Vec<AddressRange>,
-    /// Why the search ended early.
+    /// The reason why the search ended early.
     pub stopped: Option<OutOfBudget>,
 }
 

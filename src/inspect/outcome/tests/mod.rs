@@ -1,4 +1,4 @@
-//! Owners and outcomes by their facts.
+//! Tests of owners and outcomes for given facts.
 
 mod room;
 
@@ -14,7 +14,7 @@ const OWN: PageFlags = PageFlags::ANON.union(PageFlags::OWNER_2);
 const HEAD: PageFlags = PageFlags::ANON.union(PageFlags::COMPOUND_HEAD);
 const TAIL: PageFlags = PageFlags::ANON.union(PageFlags::COMPOUND_TAIL);
 
-/// A page of a private mapping; nothing else is known.
+/// Returns the facts of a page of a private mapping, of which nothing else is known.
 fn page(state: State, kind: Kind) -> AccessFacts {
     let backing = match kind {
         Kind::Anonymous | Kind::Zero | Kind::HugeZero | Kind::Ksm => Backing::Anonymous,
@@ -77,7 +77,7 @@ fn check(facts: AccessFacts, read: &[Effect], write: &[Effect]) {
 fn where_nothing_is_mapped() {
     let registered = AccessFacts { uffd_missing: Some(true), ..untouched(Kind::Anonymous) };
     let hole = AccessFacts { content: Some(BackingContent::Hole), ..untouched(Kind::Shmem) };
-    // Its backing is unknown.
+    // The backing is unknown.
     let pooled = untouched(Kind::Hugetlb);
     let without = |content, reserved| AccessFacts {
         content,
@@ -128,7 +128,7 @@ fn a_write_to_a_private_mapping_copies_the_page_that_it_faults_in() {
     }
 }
 
-/// Whether a huge page comes depends on free memory; without the right to read smaps also on unknown settings.
+/// Whether a huge page is mapped depends on free memory; without the right to read smaps, on unknown settings too.
 #[test]
 fn a_huge_page_may_come() {
     let hole = AccessFacts { content: Some(BackingContent::Hole), ..untouched(Kind::Shmem) };
@@ -190,7 +190,7 @@ fn entries_that_may_be_write_protected() {
     }
 }
 
-/// A filesystem wants to notice the first write to a clean page.
+/// A file system gets a fault at the first write to a clean page.
 #[test]
 fn a_write_to_a_shared_file() {
     let file = AccessFacts { permissions: Some(SHARED), is_of_object: true, ..page(State::Present, Kind::File) };
@@ -363,8 +363,8 @@ fn a_hidden_marker_may_be_only_a_marker() {
     }
 }
 
-/// Linux before 5.19 does not mark exclusive pages. Up to 6.9 `/proc/kpageflags` shows the own flags of each page of a
-/// folio.
+/// Linux before 5.19 does not mark exclusive pages. Up to 6.9, `/proc/kpageflags` shows for each page of a folio its
+/// own flags.
 #[test]
 fn owners_on_older_kernels() {
     let on = |kernel, huge, flags, head| AccessFacts { kernel, huge, head_flags: head, ..present(flags, 1) };
@@ -382,7 +382,7 @@ fn owners_on_older_kernels() {
         // Many entries map it: each page has its own mark.
         (on((6, 9), Some(false), TAIL, mine), &[Reuse, Copy], left_over),
         (on((6, 9), Some(false), TAIL | OWN, unmarked), &[Nothing], owner),
-        // It is unknown which.
+        // It is unknown whether one entry or many map it.
         (on((6, 1), None, TAIL, mine), any, owner),
         (on((6, 1), None, TAIL, unmarked), &[Reuse, Copy], left_over),
         (on((6, 1), None, TAIL | OWN, unmarked), &[Nothing], owner),
@@ -392,7 +392,7 @@ fn owners_on_older_kernels() {
     }
 }
 
-/// A fault on a page that nobody has is missing; on a page that the object has it is minor.
+/// A fault on a page that the object does not have is missing; on a page that it has, the fault is minor.
 #[test]
 fn missing_and_minor_faults_of_a_userfaultfd() {
     let hole = |kind| AccessFacts { content: Some(BackingContent::Hole), ..untouched(kind) };
@@ -440,7 +440,7 @@ fn whether_an_access_makes_a_copy() {
     assert_eq!(copies(&shared_by_a_fork, Read), Some(false));
     let unknown = page(State::Present, Kind::Anonymous);
     assert_eq!(copies(&unknown, Write), None);
-    // A child may have the slot too.
+    // A child may have the swap slot too.
     let swapped = page(State::Swapped, Kind::Anonymous);
     assert_eq!(copies(&swapped, Write), None);
     assert_eq!(copies(&swapped, Read), Some(false));
@@ -484,7 +484,7 @@ fn the_first_write_to_an_exclusive_hugetlb_page() {
     };
     check(page(HEAD | OWN), &[Nothing], &[Nothing, Reuse]);
     check(page(TAIL | OWN), &[Nothing], &[Nothing, Reuse]);
-    // Left over from a fork.
+    // After a fork, the mark is still missing, although no other process maps the page.
     check(page(HEAD), &[Nothing], &[Reuse]);
 }
 
@@ -501,14 +501,14 @@ fn a_write_to_a_large_folio_that_a_child_still_maps() {
     check(by_one_entry, &[Nothing], &[Copy]);
 }
 
-/// Pages that a driver has inserted do not come back by a fault. Of some drivers it is not known whether they wait for
-/// one.
+/// Pages that a driver has inserted are not mapped again by a fault. Of some drivers it is unknown whether they map
+/// pages at a fault.
 #[test]
 fn memory_of_drivers_and_secret_memory() {
     let of = |kind| AccessFacts { permissions: Some(SHARED), ..page(State::Present, kind) };
     for kind in [Kind::DriverMemory, Kind::Secret] {
         check(of(kind), &[Nothing], &[Nothing]);
-        // A private mapping has copies of its own.
+        // A private mapping has its own copies.
         check(AccessFacts { permissions: Some(RW), ..of(kind) }, &[Nothing], &[Copy]);
     }
     let missing = |kind, driver_fills| AccessFacts { state: State::Untouched, driver_fills, ..of(kind) };

@@ -2,14 +2,14 @@
 
 use super::*;
 
-/// A hole takes a page or a block of its file system, which may be full.
+/// The first access to a hole takes a page or a block of its file system, which may be full.
 #[test]
 fn file_systems_without_room() {
     let content = Some(BackingContent::Hole);
     let hole = |room| AccessFacts { room, content, permissions: Some(SHARED), ..untouched(Kind::Shmem) };
     check(hole(Room::Enough), &[Zeros], &[Zeros]);
     check(hole(Room::None), &[NoSpace], &[NoSpace]);
-    // What is refused is not copied either.
+    // A refused access copies nothing.
     let private = |facts| AccessFacts { permissions: Some(RW), ..facts };
     assert_eq!(outcome(&private(hole(Room::None)), Write).copies, Some(false));
     assert_eq!(outcome(&private(hole(Room::Enough)), Write).copies, Some(true));
@@ -18,7 +18,7 @@ fn file_systems_without_room() {
     let pool = |reserved| AccessFacts { pool_may_be_reserved: reserved, kind: Some(Kind::Hugetlb), ..hole(Room::None) };
     check(pool(Some(false)), &[NoSpace], &[NoSpace]);
     check(pool(Some(true)), &[Zeros, NoSpace], &[Zeros, NoSpace]);
-    // Where nothing leads to the file, its room is unknown.
+    // If the file cannot be found, its room is unknown.
     check(hole(Room::Unknown), &[Zeros, NoSpace], &[Zeros, NoSpace]);
     let there = AccessFacts { kind: Some(Kind::Cached), ..hole(Room::Unknown) };
     check(there, &[MapCached], &[MapCached]);
@@ -33,7 +33,7 @@ fn file_systems_without_room() {
     check(private, &[ReadFile], &[ReadFile]);
 }
 
-/// Only a new page is charged to the cgroup, and only that may be too much for it.
+/// Only a new page is charged to the cgroup, and only its charge may be refused.
 #[test]
 fn cgroups_at_their_limit() {
     let at_limit = |charge, facts: AccessFacts| AccessFacts { charge, ..facts };
@@ -43,7 +43,7 @@ fn cgroups_at_their_limit() {
     check(at_limit(Charge::Passes, untouched(Kind::Anonymous)), &[Zeros], &[Zeros]);
     let hole = AccessFacts { content: Some(BackingContent::Hole), permissions: Some(SHARED), ..untouched(Kind::Shmem) };
     check(kill(hole), &[Zeros, OutOfMemory], &[Zeros, OutOfMemory]);
-    // The page cache has it already; a private copy is new.
+    // The page cache already has the page; a private copy is new.
     check(kill(untouched(Kind::Cached)), &[MapCached], &[MapCached, OutOfMemory]);
     let shared = AccessFacts { permissions: Some(SHARED), ..untouched(Kind::Cached) };
     check(kill(shared), &[MapCached], &[MapCached]);

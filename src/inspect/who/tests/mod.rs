@@ -1,4 +1,4 @@
-//! The search on fake processes, which count what is read of them.
+//! Tests of the search on fake processes, which count the words that are read of them.
 
 mod recorded;
 
@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 /// The frame that is searched for.
 const FRAME: u64 = 0x1000;
 
-/// A mapping of a file, from a page of it on.
+/// Returns a mapping of a file, from one of its pages on.
 fn file_region(start_page: u64, pages: u64, inode: u64, first_page_of_file: u64) -> Region {
     Region {
         device: Device { major: 8, minor: 1 },
@@ -26,7 +26,7 @@ fn file_region(start_page: u64, pages: u64, inode: u64, first_page_of_file: u64)
     }
 }
 
-/// A process with these regions, which maps frames at pages.
+/// Returns a process with these regions, which maps frames at pages.
 fn process(pid: u32, regions: Vec<Region>, mapped: &[(u64, u64)]) -> World {
     let mut world = World::new(regions);
     world.pid = pid;
@@ -41,11 +41,11 @@ fn process(pid: u32, regions: Vec<Region>, mapped: &[(u64, u64)]) -> World {
 struct Town {
     flags: PageFlags,
     count: u64,
-    /// What the kernel's own records say of the frame: processes and pages.
+    /// The mappings in the kernel's records of the frame: processes and pages.
     recorded: Option<Vec<(u32, Vec<u64>)>>,
-    /// Whether they have the kinds of regions too.
+    /// Whether the records contain the kinds of regions too.
     kinds: bool,
-    /// What they have the frame for.
+    /// The owner of the frame in the records.
     owner: Option<FrameOwner>,
     processes: Vec<(ProcessHandle, Option<Arc<World>>)>,
 }
@@ -72,7 +72,7 @@ impl Town {
         world.as_ref().expect("an open process")
     }
 
-    /// The number of page-map words read of a process, and of pages that were scanned.
+    /// Returns the number of page-map words read of a process, and of pages that were scanned.
     fn read_of(&self, pid: u32) -> (u64, u64) {
         let world = self.world(pid);
         (world.entries_read.load(Ordering::Relaxed), world.scanned.load(Ordering::Relaxed))
@@ -102,7 +102,7 @@ impl Town {
         self.who_while(seen, most, &|_| ())
     }
 
-    /// Does something whenever a mapping of a process was found.
+    /// Calls a function whenever a mapping of a process was found.
     fn who_while(
         &self,
         seen: Option<(u32, u64)>,
@@ -181,7 +181,7 @@ fn a_page_of_a_file_is_searched_for_where_the_file_is_mapped() {
 
 #[test]
 fn a_file_may_have_another_number_elsewhere() {
-    // As in two containers on one overlay.
+    // Two containers on one overlay show different numbers for one file.
     let town = Town::new(CACHED, 2)
         .with(process(10, vec![file_region(100, 4, 9, 4)], &[(101, FRAME)]), 1)
         .with(process(11, vec![file_region(200, 4, 77, 0), file_region(300, 4, 77, 4)], &[(301, FRAME), (201, 5)]), 1)
@@ -202,7 +202,7 @@ fn anonymous_memory_is_searched_for_at_the_same_address_of_relatives_first() {
         .with(here(20, FRAME), 50)
         .with(here(50, FRAME), 1);
     let (found, answer) = town.who(Some((20, 101)));
-    // Itself, its parent; then the others by number.
+    // The process itself and its parent come first, then the others by number.
     assert_eq!(found, [(20, 101, 1), (50, 101, 1), (10, 101, 1)]);
     assert_eq!(answer.end_cause, EndCause::Counted);
     assert_eq!(town.read_of(3), (1, 0));
@@ -289,7 +289,7 @@ fn a_frame_by_number_is_searched_for_until_the_first_mapping_gives_a_clue() {
     let (found, answer) = town.who(None);
     assert_eq!(found, [(11, 101, 1), (12, 301, 1)]);
     assert_eq!(answer.end_cause, EndCause::Counted);
-    // Memory without a file is not even scanned for it.
+    // Memory without a file is not even scanned.
     assert_eq!(town.read_of(10), (0, 0));
     assert_eq!(town.read_of(12), (2, 0));
 }
@@ -350,14 +350,14 @@ fn a_limit_ends_a_search_unless_all_mappings_were_found() {
     assert_eq!(found, [(10, 101, 1), (11, 101, 1)]);
     assert_eq!(answer.end_cause, EndCause::Limit);
     assert_eq!((answer.counts.mappings, answer.counts.looked_at), (2, 2));
-    // Not even looked at.
+    // The process was not read at all.
     assert_eq!(three.read_of(12), (0, 0));
     let (found, answer) = limited(&three, 3);
     assert_eq!((found.len(), answer.end_cause), (3, EndCause::Counted));
     // The other mappings that the kernel counts could be anywhere.
     let (found, answer) = limited(&town(4), 3);
     assert_eq!((found.len(), answer.end_cause), (3, EndCause::Limit));
-    // Rows, of however many pages: here two in one process.
+    // The limit counts rows, of however many pages: here two in one process.
     let zeros = [(100, FRAME), (101, FRAME), (103, FRAME)];
     let town =
         Town::new(PageFlags::ZERO_PAGE | PageFlags::RESERVED, 0).with(process(10, vec![region(100, 4)], &zeros), 1);
@@ -402,7 +402,7 @@ fn a_reported_mapping_that_has_left_is_not_counted() {
         let mut child = here(9, FRAME);
         let mut parent = here(10, 5);
         if shares_memory {
-            // A vforked process has the memory of its parent, which was skipped in its favour.
+            // A vforked process has the memory of its parent, which was skipped for it.
             child.space = 10;
             parent = here(10, FRAME);
         }
@@ -430,9 +430,9 @@ fn pages_that_lie_close_together_are_read_at_once() {
     assert_eq!((found.len(), answer.counts.mappings, answer.counts.left), (256, 256, 0));
     assert_eq!(answer.end_cause, EndCause::Counted);
     let (read, _) = town.read_of(10);
-    // Each time with what lies between them.
+    // Both passes read the entries between the mappings, too.
     assert_eq!(read, 2 * 511);
-    // Without PROCMAP_QUERY the list of regions is not read for each page.
+    // Without PROCMAP_QUERY, the list of regions is not read for each page.
     let lists = town.world(10).watched.region_reads.load(Ordering::Relaxed);
     assert!(lists < 10, "{lists}");
 }

@@ -1,8 +1,8 @@
-//! The search by the kernel's own records.
+//! Tests of the search by the kernel's own records.
 
 use super::*;
 
-/// Twenty relatives that share a page, which the records say of those in `recorded`.
+/// Returns twenty relatives that share a page; the records name those in `recorded`.
 fn recorded(count: u64, recorded: impl Iterator<Item = (u32, u64)>) -> Town {
     let relative = |pid: u32| process(pid, vec![region(0x100, 4)], &[(0x101, FRAME)]);
     let town = (10..30).fold(Town::new(ANONYMOUS, count), |town, pid| town.with(relative(pid), 1));
@@ -17,7 +17,7 @@ fn relatives() -> Vec<(u32, u64, u64)> {
 
 #[test]
 fn records_name_the_processes_to_be_read() {
-    // One of them has copied the page since, and does not count.
+    // One of the processes has copied the page since, and does not count.
     let all = (10..30).map(|pid| (pid, 0x101)).chain([(40, 0x101)]);
     for seen in [None, Some((10, 0x101))] {
         let town = recorded(20, all.clone());
@@ -26,7 +26,7 @@ fn records_name_the_processes_to_be_read() {
         assert_eq!((summary.end_cause, summary.by_records), (EndCause::Counted, true));
         assert_eq!((summary.counts.listed, summary.counts.processes), (21, 20));
         assert!(!summary.has_moved);
-        // No region was listed and nothing was scanned: an entry of each, and once more in the end.
+        // No region was listed and nothing was scanned: one entry of each process was read, and once more at the end.
         assert!((10..30).all(|pid| town.read_of(pid) == (2, 0)));
     }
     // The target is first.
@@ -49,7 +49,7 @@ fn of_many_mappings_that_are_alike_one_is_read() {
         assert_eq!((summary.counts.mappings, summary.counts.processes, summary.counts.looked_at), (20, 20, 20));
         assert_eq!((read(&town), summary.has_moved), (1, false));
     }
-    // The region is that of the process, with its own range.
+    // The region is that of the process that was read, with the range of this one.
     let mut town = Town::new(CACHED, 20);
     for pid in 10..30 {
         let first = 0x100 * u64::from(pid);
@@ -81,12 +81,12 @@ fn records_that_differ_from_proc_or_from_the_count_are_no_answer() {
     // The kernel counts more.
     let (found, summary) = sorted(&Town { kinds: true, ..recorded(21, all()) });
     assert_eq!((found, summary.end_cause, summary.by_records), (relatives(), EndCause::Searched, false));
-    // One of them has no entry for the frame: each is read.
+    // One of the processes has no entry for the frame: each is read.
     let town = Town { kinds: true, ..recorded(20, all().chain([(40, 0x101)])) };
     let (found, summary) = sorted(&town);
     assert_eq!((found, summary.end_cause, summary.by_records), (relatives(), EndCause::Counted, true));
     assert!((10..30).all(|pid| town.read_of(pid) == (2, 0)));
-    // Few are read too, and those in memory that may have JIT-compiled code.
+    // A few mappings are read in `/proc` too, and so are those in memory that may have JIT-compiled code.
     let few = |pid: u32| process(pid, vec![region(0x100, 4)], &[(0x101, FRAME)]);
     let town = (10..13).fold(Town::new(ANONYMOUS, 3), |town, pid| town.with(few(pid), 1));
     let pages = (10..13).map(|pid| (pid, vec![0x101]));
@@ -107,7 +107,7 @@ fn records_that_differ_from_proc_or_from_the_count_are_no_answer() {
 
 #[test]
 fn what_records_leave_out_is_searched() {
-    // They name too few, a page that does not map the frame, and a process that is not there.
+    // The records name too few processes, a page that does not map the frame, and a process that does not exist.
     let some = (10..25).map(|pid| (pid, 0x101)).chain([(25, 0x102), (99, 0x101)]);
     for seen in [None, Some((26, 0x101)), Some((10, 0x101))] {
         let (mut found, summary) = recorded(20, some.clone()).who(seen);
@@ -116,7 +116,7 @@ fn what_records_leave_out_is_searched() {
         assert_eq!((summary.end_cause, summary.by_records), (EndCause::Counted, false), "{seen:?}");
         assert_eq!(summary.counts.listed, 21, "{seen:?}");
     }
-    // None at all, or more than there are.
+    // The records name no process. The kernel counts the twenty mappings, or one more.
     for count in [20, 21] {
         let (mut found, summary) = recorded(count, std::iter::empty()).who(None);
         found.sort_unstable();
@@ -155,7 +155,7 @@ fn the_record_of_a_frame_shows_that_it_is_not_merged() {
     assert_eq!(found, relatives());
     assert_eq!((summary.end_cause, summary.by_records), (EndCause::Counted, true));
     assert!((10..30).all(|pid| town.read_of(pid).1 == 0));
-    // Without records it may be merged.
+    // Without records, the frame may be merged.
     let town = Town { recorded: None, ..town };
     let (mut found, summary) = town.who(None);
     found.sort_unstable();

@@ -46,7 +46,10 @@ pub(super) fn heaps(target: &Target, context: &mut Context) -> Result<(HeapSumma
     if summary.resident.is_ok() {
         let known: Vec<AddressRange> =
             arenas.iter().flat_map(|arena| &arena.parts).chain(&mapped.ranges).copied().collect();
-        summary.other = Ok(resident_outside(&space, &known, &budget)?);
+        let outside = resident_outside(&space, &known, &budget)?;
+        summary.other = Ok(outside.bytes);
+        summary.other_region = outside.largest.map(|(region, _)| region);
+        summary.of_region = outside.largest.map(|(_, bytes)| bytes);
     }
     Ok((summary, arenas))
 }

@@ -1,8 +1,8 @@
 //! The sums of `heap` and how they are written: the sentence that answers, and a row for each of several processes.
 
 use crate::inspect::heap::{HeapArena, HeapSums, MappedChunks, Trimmable};
-use crate::kernel::Name;
 use crate::kernel::words::Worded;
+use crate::kernel::{Name, VirtualAddress};
 use crate::render::Record;
 use crate::render::columns::{Cell, Column, PID, Table};
 use crate::render::text::Text;
@@ -66,6 +66,10 @@ record! {
         /// Resident bytes of anonymous memory outside of these heaps: of the program itself, of stacks, or of another
         /// allocator.
         other: Fact<u64>,
+        /// The region with most of it.
+        [optional] other_region: Option<VirtualAddress>,
+        /// Its resident bytes outside of these heaps.
+        [optional] of_region: Option<u64>,
         /// Bytes of variables that were not searched for an arena, because they are in swap or too many; `null` for one
         /// arena.
         unsearched: Option<u64>,
@@ -175,6 +179,8 @@ impl HeapSummary {
             mapped: Some(mapped.sum.bytes),
             other: Err(resident.as_ref().err().cloned().unwrap_or_else(no_page_map)),
             resident,
+            other_region: None,
+            of_region: None,
             unsearched: None,
             allocators: None,
         }
@@ -278,10 +284,17 @@ fn beside(lines: &mut Lines, summary: &HeapSummary) {
         (&summary.trim_unclear, more, "is free on pages that may be mapped elsewhere too"),
         (&Ok(summary.foreign), "", "lies between chunks: the program itself got it with sbrk"),
         (&Ok(summary.mapped.unwrap_or_default()), "", "is in large chunks that are mappings of their own"),
-        (&summary.other, "", "of anonymous memory belongs to the program itself, to stacks, or to another allocator"),
     ] {
         if let Ok(bytes @ 1..) = bytes {
             lines.line().indent(2).plain(format!("{}{more} {what}", size(*bytes)));
+        }
+    }
+    if let Ok(other @ 1..) = summary.other {
+        let line = lines.line().indent(2);
+        let whose = "of anonymous memory belongs to the program itself, to stacks, or to another allocator";
+        line.plain(format!("{} {whose}", size(other)));
+        if let (Some(region), Some(bytes)) = (summary.other_region, summary.of_region) {
+            line.plain(format!(": {} of it to the region at {region}", size(bytes)));
         }
     }
     if summary.empty_heaps > 0 {
@@ -388,7 +401,7 @@ pub(in crate::command) mod samples {
     use super::super::rows::{ArenaRow, KeptRow, PartRow, SizeRow};
     use super::*;
     use crate::inspect::heap::{ArenaOutcome, ChunkSum, HeapPart, KeptPages};
-    use crate::kernel::{AddressRange, VirtualAddress};
+    use crate::kernel::AddressRange;
 
     pub fn all() -> Vec<Box<dyn Record>> {
         let at = VirtualAddress::new(0x7f00_0010);
@@ -435,7 +448,12 @@ pub(in crate::command) mod samples {
             ..arena()
         };
         let all: Vec<Box<dyn Record>> = vec![
-            Box::new(HeapSummary::of(&[arena()], &MappedChunks::default())),
+            Box::new(HeapSummary {
+                other: Ok(41 << 20),
+                other_region: Some(VirtualAddress::new(0x7f00_0000_0000)),
+                of_region: Some(40 << 20),
+                ..HeapSummary::of(&[arena()], &MappedChunks::default())
+            }),
             Box::new(HeapSummary::of(std::slice::from_ref(&of_core), &MappedChunks::default())),
             Box::new(family),
             Box::new(not_walked),

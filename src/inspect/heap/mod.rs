@@ -56,7 +56,7 @@ pub use pages::{has_heaps, require_memory};
 pub use pieces::{HeapPiece, PieceKind};
 pub use place::HeapPlace;
 use recorded::RecordedHeaps;
-pub use resident::{anonymous, resident, resident_outside};
+pub use resident::{ResidentBytes, anonymous, resident, resident_outside};
 use resident::{in_memory, in_order};
 use state::ArenaState;
 use std::ops::Range;

@@ -31,11 +31,31 @@ pub(super) fn in_order(mut ranges: Vec<AddressRange>) -> Vec<AddressRange> {
 /// # Errors
 /// The target is gone, or the budget is over.
 pub fn resident(space: &AddressSpace, ranges: &[AddressRange], budget: &Budget) -> Result<u64> {
-    let mut resident = 0;
+    Ok(resident_of(space, ranges, budget)?.bytes)
+}
+
+/// Resident bytes, and the region that has most of them.
+#[derive(Clone, Copy, Default)]
+pub struct ResidentBytes {
+    /// Of all ranges.
+    pub bytes: u64,
+    /// The start of the region with most, and its bytes; `None` if nothing is resident.
+    pub largest: Option<(VirtualAddress, u64)>,
+}
+
+fn resident_of(space: &AddressSpace, ranges: &[AddressRange], budget: &Budget) -> Result<ResidentBytes> {
+    let mut resident = ResidentBytes::default();
+    let mut of_region: Option<(VirtualAddress, u64)> = None;
     let mut pages =
         space.pages(&in_order(ranges.to_vec()), space.obtainable(Evidence::KINDS)).with_budget(budget.clone());
     while let Some(chunk) = pages.next()? {
-        resident += chunk.pages().filter(in_memory).map(|page| page.bytes(space.page_size())).sum::<u64>();
+        let bytes = chunk.pages().filter(in_memory).map(|page| page.bytes(space.page_size())).sum::<u64>();
+        resident.bytes += bytes;
+        if let Some(start) = chunk.region.map(|viewed| viewed.region.range.start()).filter(|_| bytes > 0) {
+            let before = of_region.filter(|(region, _)| *region == start).map_or(0, |(_, bytes)| bytes);
+            of_region = Some((start, before + bytes));
+            resident.largest = resident.largest.into_iter().chain(of_region).max_by_key(|(_, bytes)| *bytes);
+        }
     }
     Ok(resident)
 }
@@ -44,10 +64,10 @@ pub fn resident(space: &AddressSpace, ranges: &[AddressRange], budget: &Budget) 
 ///
 /// # Errors
 /// The target is gone, or the budget is over.
-pub fn resident_outside(space: &AddressSpace, ranges: &[AddressRange], budget: &Budget) -> Result<u64> {
+pub fn resident_outside(space: &AddressSpace, ranges: &[AddressRange], budget: &Budget) -> Result<ResidentBytes> {
     let known = in_order(ranges.iter().map(|range| range.to_pages(space.page_size())).collect());
     let others: Vec<AddressRange> = anonymous(space).iter().flat_map(|range| range.outside(&known)).collect();
-    resident(space, &others, budget)
+    resident_of(space, &others, budget)
 }
 
 /// Returns the regions that a heap may be in: anonymous, writable and private memory, except for stacks that the kernel

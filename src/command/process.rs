@@ -134,7 +134,7 @@ fn in_words(difference: Difference) -> String {
         Difference::UnknownFlag => "a flag that is unknown to pmdb",
         Difference::ProtectionKey => "protection key",
         Difference::Policy => "memory policy (NUMA)",
-        Difference::Few => "a fact of smaps (not read for so few)",
+        Difference::Few => "a fact of smaps, which is not read for so few",
         Difference::Kind => "nothing, but the kernel merges no mappings of their kind",
         Difference::Hidden => {
             "nothing that /proc shows (perhaps each was written before they were neighbours, or was moved)"
@@ -341,6 +341,9 @@ fn write_unmerged(lines: &mut Lines, process: &ProcessReport) {
     if let Ok([first, rest @ ..]) = process.unmerged.as_deref() {
         let differ = if first.pairs == 1 { "differs" } else { "differ" };
         let mut words = format!("{} of neighbours {differ} in {}", counted(first.pairs, "pair"), first.meaning);
+        // A pair that was not compared to the end says nothing about the others.
+        let is_compared = |pairs: &&UnmergedPairs| pairs.differ_in != [Difference::Few.word()];
+        let rest: Vec<&UnmergedPairs> = rest.iter().filter(is_compared).collect();
         let (shown, others) = rest.split_at(rest.len().min(SHOWN_DIFFERENCES));
         words.extend(shown.iter().map(|pairs| format!(", {} in {}", count(pairs.pairs), pairs.meaning)));
         if !others.is_empty() {

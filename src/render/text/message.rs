@@ -173,7 +173,7 @@ fn overview(lines: &mut Lines, overview: &HelpOverview) {
         }
     }
     prose_line(lines)
-        .prose(Role::Plain, "`help cookbook` has lines for tasks (ENOMEM, OOM, DMA), `help NAME` explains a command, group or word (try * first), `apropos WORD` searches.");
+        .prose(Role::Plain, "`help cookbook` has lines for tasks (ENOMEM, OOM, DMA), `help NAME` explains a command (try * first), group or topic (`help topics`), `apropos WORD` searches.");
 }
 
 fn questions(lines: &mut Lines, questions: &[HelpQuestion]) {

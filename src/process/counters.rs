@@ -136,6 +136,13 @@ impl Machine {
         })
     }
 
+    /// Returns how many pages were ever freed lazily (MADV_FREE) on the machine, since Linux 4.12. The kernel counts a
+    /// page when it takes the flag away that shows it (`lru_lazyfree` in mm/swap.c).
+    pub(crate) fn lazily_freed_pages(&self) -> Option<u64> {
+        let text = self.source().fetch(File::EventCounters).ok()?;
+        text.split(|&byte| byte == b'\n').find_map(|line| decimal(line.strip_prefix(b"pglazyfree ")?))
+    }
+
     fn meminfo(&self) -> Result<procfs::Meminfo> {
         let text = self.source().fetch(File::MemoryCounters)?;
         procfs::Meminfo::from_buf_read(&text[..])

@@ -85,11 +85,13 @@ impl Machine {
         (1..32).map(move |order| page << order).take_while(move |&bytes| bytes <= largest)
     }
 
-    /// Returns the number of anonymous folios on the machine that are partly mapped; `None` before Linux 6.12, which
-    /// does not count them.
-    pub(crate) fn partly_mapped_folios(&self) -> Option<u64> {
-        let counts = self.huge_sizes().filter_map(|bytes| self.setting(KernelSetting::PartlyMapped(bytes)));
-        counts.reduce(u64::saturating_add)
+    /// Returns the sizes of anonymous folios, in bytes, of which some on the machine are partly mapped; `None` before
+    /// Linux 6.12, which does not count them.
+    pub(crate) fn partly_mapped_sizes(&self) -> Option<Vec<u64>> {
+        let count = |bytes| Some((bytes, self.setting(KernelSetting::PartlyMapped(bytes))?));
+        let counts: Vec<_> = self.huge_sizes().filter_map(count).collect();
+        let mapped = counts.iter().filter(|(_, count)| *count > 0).map(|(bytes, _)| *bytes).collect();
+        (!counts.is_empty()).then_some(mapped)
     }
 
     /// Returns which shared memory on a mounted filesystem gets huge pages (the option `huge` of tmpfs); `None` for

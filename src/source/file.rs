@@ -72,6 +72,8 @@ questions_of! {
         Zones = "zoneinfo" => machine(Once, Nothing),
         /// `/proc/buddyinfo`
         FreeBlocks = "buddyinfo" => machine(Once, Nothing),
+        /// `/proc/vmstat`
+        EventCounters = "vmstat" => machine(Never("it only saves reads of the words of frames"), Nothing),
         /// `/proc/iomem`
         Iomem = "iomem" => machine(Once, Nothing),
         /// The kernel's configuration.
@@ -173,6 +175,7 @@ impl File {
             File::Swaps => ("/proc/swaps", "swap areas"),
             File::Zones => ("/proc/zoneinfo", "zones and nodes of frames"),
             File::FreeBlocks => ("/proc/buddyinfo", "the free blocks of memory"),
+            File::EventCounters => ("/proc/vmstat", "the kernel's counters of events"),
             File::Iomem => ("/proc/iomem", "the use of physical addresses"),
             File::Config(_) => ("/", "the options that the kernel was built with"),
             File::Setting(setting) => ("/sys", setting.what()),

@@ -16,7 +16,7 @@ use super::sums::{Account, AccountEntry, Amount};
 use super::zeros::ZeroPieces;
 use crate::budget::Budget;
 use crate::kernel::smaps::Smaps;
-use crate::kernel::{AddressRange, Kind, PageSize, State};
+use crate::kernel::{AddressRange, Kind, PageFlags, PageSize, State};
 use crate::process::Categories;
 use crate::report::{AccountClass, AccountMark, Fact, Reason};
 
@@ -105,9 +105,8 @@ impl AddressSpace {
         let need = Evidence::KINDS | Evidence::FRAMES | Evidence::FLAGS | Evidence::COUNTS | Evidence::HUGE | more;
         let may_lock = self.target().process.locked_bytes() != Some(0);
         let are_none = |field| rollup.is_some_and(|rollup| rollup.field(field) == Some(0));
-        // `LazyFree` is in smaps since Linux 4.12, `KSM` since Linux 6.6. Written pages of droppable memory (since
-        // Linux 6.11) have the flags of lazily freed ones, and `LazyFree` leaves them out.
-        let none_freed = are_none("LazyFree") && self.kernel() < (6, 11);
+        // `LazyFree` is in smaps since Linux 4.12, `KSM` since Linux 6.6.
+        let none_freed = are_none("LazyFree") || self.target().machine.lazily_freed_pages() == Some(0);
         let flags_tell_nothing = none_freed && (are_none("KSM") || !self.is_merging()) && !may_lock;
         let is_asked = more.intersects(Evidence::FLAGS | Evidence::ORDER);
         let scanned = self.availability().categories.contains(Categories::ZERO | Categories::HUGE);
@@ -197,11 +196,13 @@ impl Accounting {
         }
         let (_, account) = self.current.get_or_insert_with(|| (index, Account::default()));
         let maps_object = has_counted_parts(viewed);
-        for page in chunk.pages() {
+        let mut chunk_pages = chunk.pages();
+        // A `for` loop would copy each page.
+        while let Some(page) = &chunk_pages.next() {
             if maps_object {
-                self.counter.objects.add_page(&viewed.region, &page, self.counter.space.page_size());
+                self.counter.objects.add_page(&viewed.region, page, self.counter.space.page_size());
             }
-            self.counter.add(&page, viewed, self.times.as_ref(), account)?;
+            self.counter.add(page, viewed, self.times.as_ref(), account)?;
         }
         self.settle_done()?;
         Ok(Some(self.step(pages)))
@@ -337,6 +338,7 @@ impl PageCounter {
         if matches!(page.kind, Some(Kind::Anonymous | Kind::PrivateCopy))
             && page.state() == State::Present
             && page.huge != Some(true)
+            && page.flags.is_none_or(PageFlags::is_in_large_folio)
             && let Some(frame) = page.frame()
         {
             self.rests.add(frame, page.pages);

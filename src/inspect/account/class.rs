@@ -24,7 +24,7 @@ pub(super) struct CountingRules {
     /// Whether a region of the process may be locked. The flag of a frame may be due to another process, such as the
     /// parent: children do not inherit locks.
     pub may_lock: bool,
-    /// Whether smaps_rollup shows that no page is lazily freed.
+    /// Whether pages whose flags were not read are not lazily freed.
     pub none_freed: bool,
 }
 
@@ -142,7 +142,7 @@ impl CountingRules {
             note(Marks::DIRTY, flagged(PageFlags::DIRTY));
         }
         if is_private_kind {
-            let is_freed = if self.none_freed { Some(false) } else { flags.map(PageFlags::is_lazily_freed) };
+            let is_freed = flags.map(PageFlags::is_lazily_freed).or(self.none_freed.then_some(false));
             note(Marks::LAZILY_FREED, is_freed);
         }
         let is_writable = viewed.region.permissions.write;

@@ -2,8 +2,9 @@
 //! Rss falls, but the memory stays in use until the other half is freed too, or until the kernel splits the folio when
 //! memory is short (`deferred_split_scan` in mm/huge_memory.c).
 //!
-//! In such a folio, a mapped frame is next to an unmapped one. Therefore flags are read only at the ends of runs of
-//! mapped frames.
+//! Since Linux 6.12 the kernel shows the sizes of such folios on the machine. Folios begin at multiples of their size:
+//! only there are flags read. On older kernels they are read at the ends of runs of mapped frames, since in such a folio
+//! a mapped frame is next to an unmapped one.
 
 use super::super::Result;
 use super::super::folio::Folio;
@@ -13,6 +14,7 @@ use crate::kernel::{FrameNumber, PageFlags, WordFile, joined};
 use crate::process::Machine;
 use crate::report::{Fact, Reason};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// The runs of frames after which they are searched.
 const TOGETHER: usize = 1 << 16;
@@ -40,8 +42,8 @@ pub(super) struct RestSearch {
     found: BTreeMap<u64, FoundRest>,
     /// Why the folios are unknown, if so.
     unknown: Option<Reason>,
-    /// Whether the kernel counts no such folio on the machine.
-    has_none: bool,
+    /// The sizes of such folios on the machine, in frames; `None` if the kernel does not show them.
+    sizes: Option<Vec<u64>>,
 }
 
 struct FoundRest {
@@ -53,15 +55,17 @@ struct FoundRest {
 impl RestSearch {
     /// Returns a search for processes of a machine.
     pub fn of(machine: &Machine) -> Self {
-        // The counter saves one read for each frame if memory is scattered.
-        let has_none = machine.partly_mapped_folios() == Some(0);
+        let shift = machine.page_size().shift();
+        let sizes = machine.partly_mapped_sizes();
+        let sizes = sizes.map(|sizes| sizes.iter().map(|bytes| bytes >> shift).collect::<Vec<_>>());
+        let has_none = sizes.as_ref().is_some_and(Vec::is_empty);
         let unknown = if has_none { None } else { why_unknown(machine).err() };
-        RestSearch { unknown, has_none, ..RestSearch::default() }
+        RestSearch { unknown, sizes, ..RestSearch::default() }
     }
 
     /// Adds mapped frames of anonymous memory.
     pub fn add(&mut self, first: FrameNumber, frames: u64) {
-        if self.has_none || self.unknown.is_some() {
+        if self.sizes.as_ref().is_some_and(Vec::is_empty) || self.unknown.is_some() {
             return;
         }
         let (first, end) = (first.get(), first.get().saturating_add(frames));
@@ -81,6 +85,9 @@ impl RestSearch {
     pub fn search(&mut self, owner: usize, machine: &Machine, budget: &mut Budget) -> Result<()> {
         let runs = std::mem::take(&mut self.runs);
         let runs = joined(runs.into_iter().map(|(first, end)| first..end).collect());
+        if let Some(sizes) = self.sizes.clone() {
+            return sizes.iter().try_for_each(|&size| self.search_of_size(size, &runs, (owner, machine), budget));
+        }
         // At the start of a run, its first frame decides; at its end, the frame after it too.
         let mut edges = Vec::with_capacity(2 * runs.len());
         for run in &runs {
@@ -109,6 +116,41 @@ impl RestSearch {
                     seen = folio.head.get() + folio.frames();
                     self.look_at(folio, owner, machine)?;
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Searches runs of frames for folios of `size` frames.
+    fn search_of_size(
+        &mut self,
+        size: u64,
+        runs: &[Range<u64>],
+        (owner, machine): (usize, &Machine),
+        budget: &mut Budget,
+    ) -> Result<()> {
+        // The number of the runs' frames in each place of a folio.
+        let mut places: Vec<(u64, u64)> = Vec::new();
+        for run in runs {
+            let mut start = run.start;
+            while start < run.end {
+                let head = start / size * size;
+                let end = run.end.min(head.saturating_add(size));
+                match places.last_mut() {
+                    Some((last, frames)) if *last == head => *frames += end - start,
+                    _ => places.push((head, end - start)),
+                }
+                start = end;
+            }
+        }
+        for (head, _) in places.into_iter().filter(|&(_, frames)| frames < size) {
+            budget.go_on()?;
+            let head = FrameNumber::new(head);
+            let flags = Folio::flags_of(machine, head)?.filter(|flags| flags.contains(PageFlags::COMPOUND_HEAD));
+            if let Some(flags) = flags
+                && let Some(folio) = Folio::find(machine, head, flags)?
+            {
+                self.look_at(folio, owner, machine)?;
             }
         }
         Ok(())

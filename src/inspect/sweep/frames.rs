@@ -26,7 +26,9 @@ pub(super) fn look_up_frames(
     question: &Question,
 ) -> process::Result<()> {
     for stretch in stretches.all.iter_mut().filter(|_| !question.spared.is_empty()) {
-        if question.spares(stretch.region.and_then(|index| space.viewed_regions().get(index))) {
+        if question.spares(stretch.region.and_then(|index| space.viewed_regions().get(index)))
+            && !is_droppable(&stretches.entries, &stretch.words, space)
+        {
             stretch.spared = question.spared;
         }
     }
@@ -43,6 +45,20 @@ pub(super) fn look_up_frames(
         count_own_mappings(stretches, space);
     }
     Ok(())
+}
+
+/// Whether a stretch is of droppable memory (MAP_DROPPABLE, Linux 6.11), which no sum of the kernel shows: the flags of
+/// a page do. Its pages are exclusive, since a child does not get them, and the zero page is not.
+fn is_droppable(entries: &[PageMapEntry], words: &StretchWords, space: &AddressSpace) -> bool {
+    let StretchWords::Read { at, .. } = words else {
+        return false;
+    };
+    let entries = entries.get(at.clone()).filter(|_| space.kernel() >= (6, 11)).unwrap_or_default();
+    let first = entries.iter().find(|entry| entry.is_exclusive()).and_then(|entry| entry.frame());
+    let mut flags = [PageFlags::empty()];
+    first.is_some_and(|frame| space.target().machine.frame_flags(frame, &mut flags).is_ok())
+        && flags[0].contains(PageFlags::ANON)
+        && !flags[0].contains(PageFlags::SWAPBACKED)
 }
 
 /// Counts pmdb's own mappings of the frames. After the map counts: pmdb may map another page of a library at any time,

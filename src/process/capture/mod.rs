@@ -483,7 +483,7 @@ impl Capture {
     fn ask_machine(&self, budget: &mut Budget) -> Result<()> {
         let machine = &self.machine;
         _ = (machine.findings(), machine.swap_layout(), machine.huge_settings(), machine.cgroup_mount());
-        _ = (machine.partly_mapped_folios(), machine.swap_use());
+        _ = (machine.partly_mapped_sizes(), machine.swap_use());
         self.recorder.ask_all(Subject::Machine, budget);
         if let Some(bytes) = machine.huge_page_bytes() {
             Self::ask_pool(machine, &self.recorder, bytes, budget);

@@ -90,6 +90,7 @@ pub(super) fn kind(file: File) -> Option<&'static str> {
         | File::Swaps
         | File::Zones
         | File::FreeBlocks
+        | File::EventCounters
         | File::Iomem => Some("file"),
     }
 }

@@ -17,7 +17,7 @@ pub fn count(count: &Spanned<Count>, scope: &dyn Scope) -> Result<u64> {
     }
 }
 
-/// Returns the value of a time. A number without a unit is in seconds.
+/// Returns the value of a time. A variable that is a number is in seconds: what is computed has no unit.
 ///
 /// # Errors
 /// Fails if the variable has no value, or one that is not a time.
@@ -29,7 +29,7 @@ pub fn time(time: &Spanned<Time>, scope: &dyn Scope) -> Result<Duration> {
     match Evaluator::new(scope).variable(name, time.at)? {
         Value::Text(text) => lang::parse_duration(&text).ok_or_else(|| {
             let message = format!("${name} is \"{text}\", not a time");
-            Error::new(time.at, message).hint("write a time with ms, s, m or h, as in `100ms`")
+            Error::new(time.at, message).hint("write a time with its unit (ms, s, m, h), as in `100ms`")
         }),
         Value::Float(seconds) => Duration::try_from_secs_f64(seconds.get())
             .map_err(|_| Error::new(time.at, format!("${name} is {seconds}, not a time"))),

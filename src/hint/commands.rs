@@ -282,7 +282,7 @@ pub(super) fn time_of_watch(failed: &Failure<'_>) -> Option<String> {
     argument(failed, "watch").filter(|_| failed.position > 1 && failed.expects(Expected::Word("every")))?;
     let time = failed.token()?;
     let text = time.text;
-    matches!(time.kind, TokenKind::Duration(_) | TokenKind::Fraction { .. }).then(|| {
+    matches!(time.kind, TokenKind::Duration(_) | TokenKind::Fraction(_)).then(|| {
         format!("`watch RANGE every {text}` sets the time between samples, and `watch RANGE for {text}` the whole time")
     })
 }

@@ -98,6 +98,7 @@ const FOR_WORDS: &[Hint] = &[
     hint("else if", words::else_if, "else if 1", "write `else` on its own line, and then an `if` with its own `end`"),
     hint("a file without its folder", words::file_without_folder, "map > x.svg", "the path of a file begins with / ./ ../ ~/ or a quote: `> ./x.svg`"),
     hint("a format that is none", numbers::format, "x/-", "for bytes before an address: `x/-3xb ADDRESS`"),
+    hint("a time without a unit", numbers::time_without_unit, "watch heap every 100", "write `100ms` or `100s`"),
     hint("a number that is none", numbers::number, "translate 00400000", "write hexadecimal as `0x400000`"),
     hint("an operator that begins a pipe", words::operator_of_output, "walk heap |", "as an operator it needs parentheses: `(a | b)`"),
     hint("a lone !", words::lone_shell, "!", "as in `!ls`"),

@@ -44,6 +44,17 @@ pub(super) fn number(failed: &Failure<'_>) -> Option<String> {
     }
 }
 
+/// Returns the hint for a time without its unit.
+pub(super) fn time_without_unit(failed: &Failure<'_>) -> Option<String> {
+    let token = failed.token().filter(|_| failed.expects(Expected::Duration))?;
+    let number = token.text;
+    match token.kind {
+        TokenKind::Number(_) => Some(format!("write `{number}ms` or `{number}s`")),
+        TokenKind::Fraction(_) => Some(format!("write `{number}s` or `{number}m`")),
+        _ => None,
+    }
+}
+
 /// Returns whether a word is a unit of sizes, as in `8 MiB`.
 pub(super) fn is_unit(word: &str) -> bool {
     let unit = word.trim_end_matches(['b', 'B']).trim_end_matches('i');
@@ -68,14 +79,14 @@ pub fn suffixes(word: &str) -> String {
 pub(super) fn size_with_unit(failed: &Failure<'_>) -> Option<String> {
     let (token, next) = (failed.token()?, failed.tokens.get(failed.position + 1));
     let (number, unit) = match (&token.kind, next) {
-        (TokenKind::Fraction { .. }, Some(next)) => (token, next.text),
+        (TokenKind::Fraction(_), Some(next)) => (token, next.text),
         _ => (failed.before()?, token.text),
     };
     let suffix = unit.trim_end_matches('B').trim_end_matches('i').to_ascii_uppercase();
     let step = ["K", "M", "G", "T"].iter().position(|one| *one == suffix)?;
     match number.kind {
         TokenKind::Number(_) => Some(format!("leave the space out: `{}{suffix}`", number.text)),
-        TokenKind::Fraction { value, .. } => {
+        TokenKind::Fraction(value) => {
             // The largest unit in which the size is whole, at most two steps below.
             let parts = value * 1024.0;
             let (whole, below) = if parts.fract() == 0.0 || step == 0 { (parts, 1) } else { (parts * 1024.0, 2) };

@@ -43,7 +43,7 @@ fn class(kind: &TokenKind) -> Class {
         | TokenKind::Dimension(_)
         | TokenKind::Pages(_)
         | TokenKind::Duration(_)
-        | TokenKind::Fraction { .. }
+        | TokenKind::Fraction(_)
         | TokenKind::BadNumber(_)
         | TokenKind::PastedValue(_)
         | TokenKind::PastedAddress(_)

@@ -55,7 +55,7 @@ impl Language {
     }
 }
 
-/// Parses a duration such as `100ms`; a number alone is in seconds.
+/// Parses a duration such as `100ms`. It has a unit.
 pub fn parse_duration(text: &str) -> Option<std::time::Duration> {
     match lexer::tokens(Language { commands: &[], advice: None }, text).as_slice() {
         [token] => token.kind.duration(),

@@ -84,7 +84,7 @@ fn nothing_is_waited_for_in_vain() {
     let home = Home::new();
     home.run(&["-batch", "-p", "self", "-ex", "watch [stack] count 0"]).failed(1, "`count` must be at least 1");
     home.run(&["-batch", "-p", "self", "-ex", "walk [stack] limit 0"]).failed(1, "`limit` must be at least 1");
-    home.run(&["-batch", "-p", "self", "-ex", "watch [stack] for 0"]).failed(1, "`for` must be longer than 0");
+    home.run(&["-batch", "-p", "self", "-ex", "watch [stack] for 0s"]).failed(1, "`for` must be longer than 0");
 }
 
 #[test]

@@ -49,11 +49,8 @@ pub enum TokenKind {
     Number(u64),
     Pages(u64),
     Duration(Duration),
-    /// `1.5`: a number, or a time in seconds.
-    Fraction {
-        value: f64,
-        seconds: Duration,
-    },
+    /// `1.5`
+    Fraction(f64),
     BadNumber(NumberFault),
     PastedValue(u64),
     PastedAddress(u64),
@@ -80,11 +77,10 @@ pub enum TokenKind {
 }
 
 impl TokenKind {
-    /// Returns the time that the token means; a number alone is in seconds.
+    /// Returns the time that the token means. A number alone is none: it may be meant in seconds or in milliseconds.
     pub fn duration(&self) -> Option<Duration> {
         match self {
-            TokenKind::Duration(duration) | TokenKind::Fraction { seconds: duration, .. } => Some(*duration),
-            TokenKind::Number(seconds) => Some(Duration::from_secs(*seconds)),
+            TokenKind::Duration(duration) => Some(*duration),
             _ => None,
         }
     }
@@ -414,7 +410,7 @@ pub(super) fn number(text: &str) -> Lexed<'_, TokenKind> {
     {
         let value = format!("{}.{fraction}", word.replace('_', "")).parse();
         return Ok(match (unit, value) {
-            (None, Ok(value)) => (remaining, TokenKind::Fraction { value, seconds: duration }),
+            (None, Ok(value)) => (remaining, TokenKind::Fraction(value)),
             _ => (remaining, TokenKind::Duration(duration)),
         });
     }

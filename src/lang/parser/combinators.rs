@@ -117,7 +117,7 @@ pub(crate) fn count(input: Tokens<'_>) -> Parsed<'_, Spanned<Count>> {
     alt((number, variable)).parse(input)
 }
 
-/// Parses a time: with a unit, in seconds without one, or in a variable.
+/// Parses a time: with a unit, or in a variable.
 pub(crate) fn time<'a>(input: Tokens<'a>) -> Parsed<'a, Spanned<Time>> {
     let duration =
         |input: Tokens<'a>| input.accept(Expected::Duration, |token| token.kind.duration().map(Time::Duration));

@@ -65,6 +65,9 @@ fn cause(failed: &Failure<'_>, token: &Token<'_>) -> Option<String> {
     let expected = failed.expected.as_slice();
     Some(match (&token.kind, token.text) {
         (_, text) if is_format(expected) => return large_count(text),
+        (TokenKind::Number(_) | TokenKind::Fraction(_), word) if failed.expects(Expected::Duration) => {
+            format!("`{}` has no unit of time", short(word))
+        }
         (TokenKind::BadNumber(fault), word) => number(*fault, &short(word)),
         (TokenKind::LonePipe, _) => "a shell command must follow `|`".into(),
         (TokenKind::Pipe { .. } | TokenKind::Redirect { .. }, _) if expected == [Expected::End] => {

@@ -126,7 +126,7 @@ fn symbol_name(input: Tokens<'_>) -> Parsed<'_, Spanned<WrittenName>> {
 /// Parses a number with a decimal point.
 pub(crate) fn fraction(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     input.accept_operand(|token| match &token.kind {
-        TokenKind::Fraction { value, .. } => Some(Expression::Fraction(*value)),
+        TokenKind::Fraction(value) => Some(Expression::Fraction(*value)),
         _ => None,
     })
 }

@@ -88,15 +88,15 @@ impl Command for Compare {
         text: "\
 Compares the attached process with another one, region by region, and adds up pages:
 
-  shared   both map the same frame
-  to copy  shared pages that the next write of the attached process copies
-  copied   both have the page, in different frames
-  here     only the attached process maps the page
-  there    only the other process maps the page
+  shared         both map the same frame
+  yet to copy    shared pages that the next write of the attached process copies
+  copied         both have the page, in different frames
+  only attached  only the attached process maps the page
+  only other     only the other process maps the page
 
-After a fork, `copied` is the cost of copy-on-write so far, and `to copy` the cost still possible. Without a fork \
-between the two, pages in different frames count under `here` and `there`. A page of a file or of shared memory \
-counts under `here` or `there` until the other process accesses it too.
+After a fork, `copied` is the cost of copy-on-write so far, and `yet to copy` the cost still possible. Without a fork \
+between the two, pages in different frames count as `only attached` and `only other`. So does a page of a file or of \
+shared memory, until the other process accesses it too.
 
   A, B, …    these processes: each a PID, a variable or a name
   children   all child processes
@@ -120,9 +120,9 @@ These rules count:
   a timeline          the copied share of the pages that both have: 0-9 for tenths, # for all
   children            listed anew for each sample: `compare` can start before a fork
   several processes   only the totals of each with its uss and pss, then of all: each page and each copied frame once
-  a page of a file    shared and not `to copy`: its first write copies it even without a fork
+  a page of a file    shared and not `yet to copy`: its first write copies it even without a fork
   another address     also shared: a frame that the other process maps elsewhere, or a page in the same swap slot
-  an only child       its `copied` and `there` add up to its Private_Dirty in smaps (redis: rdb_last_cow_size)
+  an only child       its `copied` and `only other` add up to its Private_Dirty in smaps (redis: rdb_last_cow_size)
   siblings            a region of which they share no page is not copied: each may have mapped its own
   freed memory        pages that the parent has freed belong to the child alone
   regions             match by address, and files also by offset

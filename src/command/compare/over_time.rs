@@ -13,6 +13,7 @@ use crate::kernel::words::worded;
 use crate::lang::parser::{Parsed, Tokens, count, mark, one_of};
 use crate::lang::{Count, Spanned};
 use crate::render::Sink;
+use crate::render::units::size;
 use crate::report::SharedCounts;
 use nom::Parser;
 use nom::branch::alt;
@@ -117,17 +118,38 @@ impl Samples {
         last.sort_by_cached_key(|one| (in_sums.contains(&one.other.pid), one.other.pid));
         let ended = last.iter().filter(|one| !in_sums.contains(&one.other.pid)).count();
         let shown = last.len();
+        let (mut over, mut most) = (Vec::new(), 0);
         for mut found in last {
             if !alive.contains(&found.other.pid) {
-                found.end();
+                over.push(found.other.pid);
+                most = found.end(round.page_size()).max(most);
             }
             round.show(found, round.by.is_some(), None, sink)?;
         }
         if alive.is_empty() {
             sums.about_to_copy = 0;
         }
-        Ok(round.show_total((shown - ended) as u64, ended as u64, sums, sink)?)
+        round.show_total((shown - ended) as u64, ended as u64, sums, sink)?;
+        if !over.is_empty() {
+            sink.note(of_ended(&over, most, shown - ended > 1 && ended > 0))?;
+        }
+        Ok(())
     }
+}
+
+/// What the numbers of these processes are, each of which may have copied `most` bytes since.
+fn of_ended(pids: &[u32], most: u64, has_totals: bool) -> String {
+    const FEW: usize = 4;
+    let few: Vec<_> = pids.iter().take(FEW).map(u32::to_string).collect();
+    let listed = match (few.as_slice(), pids.len() - few.len()) {
+        ([first @ .., last], 0) if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        (all, 0) => all.join(", "),
+        (all, more) => format!("{} and {more} more", all.join(", ")),
+    };
+    let ended = if pids.len() == 1 { "has ended: its numbers are" } else { "have ended: their numbers are" };
+    let left_out = if has_totals { ", and the totals have only processes of the last sample" } else { "" };
+    let copied = if most == 0 { String::new() } else { format!("; up to {} more may have been copied", size(most)) };
+    format!("{listed} {ended} of the last sample before{copied}{left_out}")
 }
 
 /// Takes samples, and shows what the last of them found of each process. With a timeline, samples are drawn in it.

@@ -131,6 +131,11 @@ record! {
 }
 
 impl SharedCounts {
+    /// Whether the two processes differ, or will after a write.
+    fn differs(&self) -> bool {
+        self.copied + self.only_here + self.only_there + self.about_to_copy > 0
+    }
+
     /// The same in bytes.
     pub(super) fn in_bytes(&self, page_size: u64) -> SharedBytes {
         let bytes = |pages: u64| pages.saturating_mul(page_size);
@@ -147,7 +152,7 @@ impl SharedCounts {
 
 impl Record for Comparison {
     fn write(&self, text: &mut Text) {
-        text.row(&COMPARISONS, self);
+        text.row_of_difference(&COMPARISONS, self, self.counts.differs());
     }
 
     fn ends_pictures(&self) -> bool {
@@ -160,16 +165,16 @@ static COMPARISONS: Table<Comparison> = Table::of(&[
     START.cell(|_, row| Cell::new(&row.start)),
     END.rank(2).cell(|_, row| Cell::new(&row.end)),
     of_bytes("shared").cell(|_, row| bytes(row.page_size, row.counts.shared)),
-    of_bytes("to copy").cell(|_, row| bytes(row.page_size, row.counts.about_to_copy)),
+    Column::number("yet to copy", 11, Role::Size).cell(|_, row| bytes(row.page_size, row.counts.about_to_copy)),
     of_bytes("copied").cell(|_, row| bytes(row.page_size, row.counts.copied)),
-    of_bytes("here").rank(1).cell(|_, row| bytes(row.page_size, row.counts.only_here)),
-    of_bytes("there").rank(1).cell(|_, row| bytes(row.page_size, row.counts.only_there)),
+    Column::number("only attached", 13, Role::Size).rank(1).cell(|_, row| bytes(row.page_size, row.counts.only_here)),
+    Column::number("only other", 10, Role::Size).rank(1).cell(|_, row| bytes(row.page_size, row.counts.only_there)),
     REGION.cell(|style, row| region_file(style, Some(&row.region))),
 ]);
 
 impl Record for ComparisonGroup {
     fn write(&self, text: &mut Text) {
-        text.row(&COMPARISON_GROUPS, self);
+        text.row_of_difference(&COMPARISON_GROUPS, self, self.counts.differs());
     }
 
     fn ends_pictures(&self) -> bool {
@@ -180,10 +185,10 @@ impl Record for ComparisonGroup {
 /// `compare … by symbol`. The symbol may be long, and is never cut.
 static COMPARISON_GROUPS: Table<ComparisonGroup> = Table::of(&[
     of_bytes("shared").cell(|_, row| bytes(row.page_size, row.counts.shared)),
-    of_bytes("to copy").cell(|_, row| bytes(row.page_size, row.counts.about_to_copy)),
+    Column::number("yet to copy", 11, Role::Size).cell(|_, row| bytes(row.page_size, row.counts.about_to_copy)),
     of_bytes("copied").cell(|_, row| bytes(row.page_size, row.counts.copied)),
-    of_bytes("here").cell(|_, row| bytes(row.page_size, row.counts.only_here)),
-    of_bytes("there").cell(|_, row| bytes(row.page_size, row.counts.only_there)),
+    Column::number("only attached", 13, Role::Size).cell(|_, row| bytes(row.page_size, row.counts.only_here)),
+    Column::number("only other", 10, Role::Size).cell(|_, row| bytes(row.page_size, row.counts.only_there)),
     Column::word(PAGE_BEGINS_IN, 20, Role::Plain).cell(|_, row| Cell::new(&row.symbol)),
 ]);
 
@@ -202,9 +207,9 @@ static SAMPLES: Table<ComparisonSample> = Table::of(&[
     TIME.cell(|style, sample| time(style, sample.time)),
     Column::number("processes", 9, Role::Plain).rank(1).cell(|_, sample| Cell::count(sample.processes)),
     of_bytes("shared").cell(|_, sample| bytes(sample.page_size, sample.counts.shared)),
-    of_bytes("to copy").cell(|_, sample| bytes(sample.page_size, sample.counts.about_to_copy)),
+    Column::number("yet to copy", 11, Role::Size).cell(|_, sample| bytes(sample.page_size, sample.counts.about_to_copy)),
     of_bytes("copied").cell(|_, sample| bytes(sample.page_size, sample.counts.copied)),
-    of_bytes("there").rank(2).cell(|_, sample| bytes(sample.page_size, sample.counts.only_there)),
+    Column::number("only other", 10, Role::Size).rank(2).cell(|_, sample| bytes(sample.page_size, sample.counts.only_there)),
     Column::number("copied / s", 10, Role::Size).cell(|_, sample| match sample.rate {
         Some(rate) => Cell::size(rate),
         None => Cell::of(Role::Dim, "-"),
@@ -221,10 +226,10 @@ fn bytes(page_size: u64, pages: u64) -> Cell<'static> {
 
 impl Record for ComparisonSummary {
     fn write(&self, text: &mut Text) {
-        match self.memory {
-            // The heading of its rows.
-            Some(_) => text.line(comparison_summary, self),
-            None => text.answer_of_rows(comparison_summary, self),
+        if self.memory.is_none() && text.awaits_answer() {
+            text.answer_of_rows(comparison_summary, self);
+        } else {
+            text.heading_of_rows(comparison_summary, self);
         }
         text.line(comparison_remarks, self);
     }
@@ -259,32 +264,27 @@ fn variables(counts: &SharedCounts, page_size: u64) -> Vec<(&'static str, u64)> 
     vec![("_shared", bytes(shared)), ("_copied", bytes(copied)), ("_about_to_copy", bytes(about_to_copy))]
 }
 
-/// `812 compared with 4 processes together: shared 12 MiB; …`
+/// `812 compared with 4 processes together: shared 12 MiB; …`. With one, these are the sums above.
 fn comparison_total(lines: &mut Lines, total: &ComparisonTotal) {
+    if total.processes < 2 {
+        return;
+    }
     let head = format!("{} compared with {} together: ", total.pid, counted(total.processes, "process"));
-    write_counts(lines.line().indent(2).plain(head), &total.counts, total.page_size);
+    let whose = (total.pid, "the others");
+    write_counts(lines.line().indent(2).plain(head), whose, &total.counts, total.page_size);
     let text = "totals count each page and each copied frame once";
     lines.line().indent(2).prose(Role::Note, text);
-    if total.ended > 0 {
-        let text = format!("without {} that had ended before the last sample", counted(total.ended, "process"));
-        lines.line().indent(2).prose(Role::Note, text);
-    }
 }
 
-/// `812 compared with 1024 (worker): shared 12 MiB (the next writes here would copy 3.1 MiB of it); …`
+/// `812 compared with 1024 (worker): shared 12 MiB (the next writes of 812 would copy 3.1 MiB of it); …`
 fn comparison_summary(lines: &mut Lines, summary: &ComparisonSummary) {
     let head = format!("{} compared with {} ({}): ", summary.pid, summary.other, summary.process);
-    write_counts(lines.line().indent(2).plain(head), &summary.counts, summary.page_size);
+    let whose = (summary.pid, &*summary.other.to_string());
+    write_counts(lines.line().indent(2).plain(head), whose, &summary.counts, summary.page_size);
 }
 
 /// What the sums leave out, and the other memory of the process.
 fn comparison_remarks(lines: &mut Lines, summary: &ComparisonSummary) {
-    if summary.ended {
-        let most = size(summary.counts.shared.saturating_mul(summary.page_size));
-        let text =
-            format!("this is the last sample: one of the two has ended since, and may have copied up to {most} more");
-        lines.line().indent(2).prose(Role::Note, text);
-    }
     if !summary.forked {
         let text = "not parent and child: nothing counts as copied";
         lines.line().indent(2).prose(Role::Note, text);
@@ -307,21 +307,21 @@ fn comparison_remarks(lines: &mut Lines, summary: &ComparisonSummary) {
     ));
 }
 
-/// `shared 12 MiB (the next writes here would copy 3.1 MiB of it); copied so far …`
-fn write_counts(line: &mut Line, counts: &SharedCounts, page_size: u64) {
+/// `shared 12 MiB (the next writes of 812 would copy 3.1 MiB of it); copied so far …`
+fn write_counts(line: &mut Line, (pid, others): (u32, &str), counts: &SharedCounts, page_size: u64) {
     let bytes = |pages: u64| size(pages.saturating_mul(page_size));
     line.word("", Role::Good, format!("shared {}", bytes(counts.shared)));
     if counts.shared_elsewhere > 0 {
         line.plain(" ").prose(Role::Plain, format!("({} at different addresses)", bytes(counts.shared_elsewhere)));
     }
     if counts.about_to_copy > 0 {
-        let text = format!("(the next writes here would copy {} of it)", bytes(counts.about_to_copy));
+        let text = format!("(the next writes of {pid} would copy {} of it)", bytes(counts.about_to_copy));
         line.plain(" ").prose(Role::Warn, text);
     }
     for (role, what, pages) in [
-        (Role::Warn, "copied so far", counts.copied),
-        (Role::Plain, "only here", counts.only_here),
-        (Role::Plain, "only there", counts.only_there),
+        (Role::Warn, "copied so far".to_owned(), counts.copied),
+        (Role::Plain, format!("only in {pid}"), counts.only_here),
+        (Role::Plain, format!("only in {others}"), counts.only_there),
     ] {
         line.word("; ", role, format!("{what} {}", bytes(pages)));
     }

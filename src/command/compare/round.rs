@@ -45,11 +45,13 @@ pub(super) struct FoundProcess {
 }
 
 impl FoundProcess {
-    /// Notes that one of the two has ended since the sample.
-    pub fn end(&mut self) {
+    /// Notes that one of the two has ended since the sample. Returns the bytes that it may have copied by then.
+    pub fn end(&mut self, page_size: PageSize) -> u64 {
         self.is_over = true;
+        let about_to_copy = self.found.total.about_to_copy;
         self.found.end();
         self.groups.iter_mut().flat_map(BTreeMap::values_mut).for_each(|counts| counts.about_to_copy = 0);
+        about_to_copy.saturating_mul(page_size.bytes())
     }
 }
 
@@ -126,7 +128,8 @@ impl ComparisonRound {
     ) -> Result<(), Error> {
         let FoundProcess { other, found, groups, is_over } = found;
         let (page_size, pid) = (self.page_size().bytes(), other.pid);
-        let is_one_of_several = memory.is_some();
+        // Of several processes, or after samples, the sums are the heading of the rows.
+        let is_heading = self.is_over_time || memory.is_some();
         let summary = ComparisonSummary {
             pid: self.mine,
             other: pid,
@@ -138,8 +141,7 @@ impl ComparisonRound {
             counts: found.total,
             in_bytes: found.total.in_bytes(page_size),
         };
-        // Of several processes, it is the heading of the rows.
-        if is_one_of_several {
+        if is_heading {
             sink.emit(&summary)?;
         }
         match groups {
@@ -147,7 +149,7 @@ impl ComparisonRound {
             None if rows => show_rows((pid, page_size), found.rows, self.cut, sink)?,
             None => {}
         }
-        if !is_one_of_several {
+        if !is_heading {
             sink.emit(&summary)?;
         }
         Ok(())

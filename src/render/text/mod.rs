@@ -50,6 +50,8 @@ pub struct Text {
     alike: AlikeRun<RecordForm, WriteHeld>,
     /// Where the answer to the rows goes.
     answer_place: AnswerPlace,
+    /// Whether rows were written since the heading of a part of the answer.
+    has_rows_above: bool,
 }
 
 /// The place of a sentence that answers, which is known only after the rows that it is to stand before.
@@ -73,6 +75,8 @@ struct FoldedRows {
     names: Vec<String>,
     rows: u64,
     bytes: u64,
+    /// They are of a table of differences, and have none.
+    is_alike: bool,
 }
 
 /// The form of a record, which decides where blank lines stand.
@@ -113,6 +117,7 @@ impl Text {
             has_small_rows: false,
             alike: AlikeRun::new(),
             answer_place: AnswerPlace::NoRows,
+            has_rows_above: false,
         }
     }
 
@@ -305,8 +310,23 @@ impl Text {
         folded.bytes = folded.bytes.saturating_add(part);
     }
 
+    /// A row of a table of differences. Rows without one become one line below the table, unless more is asked for.
+    pub(crate) fn row_of_difference<T>(&mut self, table: &Table<T>, row: &T, differs: bool) {
+        if differs || self.has_small_rows {
+            return self.row(table, row);
+        }
+        let id = table.id();
+        let (_, folded) = self.folded.get_or_insert_with(|| (id, FoldedRows::default()));
+        (folded.rows, folded.is_alike) = (folded.rows + 1, true);
+    }
+
     fn write_folded(&mut self) {
-        if let Some((_, FoldedRows { mut names, rows, bytes })) = self.folded.take() {
+        if let Some((_, FoldedRows { rows, is_alike: true, .. })) = self.folded {
+            self.folded = None;
+            let text = format!("{} without a difference", counted(rows, "more row"));
+            self.lines.line().indent(2).push(Role::Dim, text);
+        }
+        if let Some((_, FoldedRows { mut names, rows, bytes, .. })) = self.folded.take() {
             let line = self.lines.line();
             line.indent(2).push(Role::Dim, "under 1 % each:");
             if names.is_empty() {
@@ -368,6 +388,19 @@ impl Text {
         self.answer_place = AnswerPlace::Passed;
     }
 
+    /// Whether rows were written for which the answer may still be placed above.
+    pub(crate) fn awaits_answer(&self) -> bool {
+        matches!(self.answer_place, AnswerPlace::At(_))
+    }
+
+    /// A line over the rows of one part of an answer. They have column titles of their own.
+    pub(crate) fn heading_of_rows<T>(&mut self, write: WriteRecord<T>, record: &T) {
+        let is_after_rows = std::mem::take(&mut self.has_rows_above);
+        self.separate(if is_after_rows { RecordForm::Answer } else { RecordForm::Line });
+        write(&mut self.lines, record);
+        self.layout = None;
+    }
+
     /// A line, or a few.
     pub(crate) fn line<T>(&mut self, write: WriteRecord<T>, record: &T) {
         self.separate(RecordForm::Line);
@@ -416,6 +449,7 @@ impl Text {
             self.lines.line();
         }
         self.before = shape;
+        self.has_rows_above |= matches!(shape, RecordForm::Row(_));
         if matches!(shape, RecordForm::Row(_) | RecordForm::Part) && self.answer_place == AnswerPlace::NoRows {
             self.answer_place = AnswerPlace::At(self.lines.text().len());
         }
@@ -488,7 +522,7 @@ impl Text {
         self.named.clear();
         (self.has_small_rows, self.lines.style.is_full) = (false, false);
         self.before = RecordForm::Nothing;
-        self.answer_place = AnswerPlace::NoRows;
+        (self.answer_place, self.has_rows_above) = (AnswerPlace::NoRows, false);
     }
 
     /// Holds nothing back, because no record may follow for a while.

@@ -298,7 +298,7 @@ fn group_list(all: Commands, group: Group) -> HelpGroup {
 }
 
 /// A command in full.
-fn command_help(about: &'static About) -> Help {
+pub(in crate::command) fn command_help(about: &'static About) -> Help {
     Help::Command(HelpCommand {
         name: about.name.name,
         short: about.name.short.to_vec(),

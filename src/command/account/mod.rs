@@ -157,94 +157,46 @@ impl Command for AccountFor {
         group: Group::Look,
         summary: "add up resident memory by class",
         text: "\
-Adds up the resident memory of the process, or of a range. Each page that Rss counts is in the first class that \
-applies, so the classes add up to Rss:
-
-  migrating, device, failed  entries without memory here
-  of the kernel              the vdso
-  of drivers                 rings and buffers that a driver has mapped: no reclaim frees them
-  secret memory              memory of memfd_secret
-  merged                     pages merged with equal ones (KSM)
-  anonymous, exclusive       memory without a file, mapped once: heap, stacks, buffers
-  private copies, exclusive  pages of private file mappings that were written
-  shared since a fork        anonymous memory and private file copies that others map too
-  shared memory              memfd, tmpfs, System V and shared anonymous memory
-  file pages                 the page cache, for as long as it is mapped
-  …, exclusive               no other process maps them
-  …, with others             other processes map them too
-  here or shared, unknown    without frame numbers: amounts that cannot be divided
+Adds up the resident memory of the process, or of a range, in classes that add up to Rss: anonymous memory, private \
+copies, shared memory, file pages and others.
 
 These choose the memory:
 
   RANGE         only this range
   children      the process and its descendants, each frame once
-  of NAME       all processes that `ps` shows by this name, or whose executable has it
+  of NAME       all processes of this name
   of A, B, …    these processes: each a PID, a variable or a name
   cgroup        the processes of its memory cgroup and of those below it
   cgroup PATH   those of another cgroup
-  frames        all physical frames by their flags, beside the counters of /proc/meminfo
-  from FILE     compare with a capture, also of another process or machine: before and after a deployment
-  with content  read huge pages, and count their zero-filled subpages
-  with heap     split exclusive anonymous memory by what glibc's heaps have of it; of several processes all private memory
+  frames        all physical frames of the machine by their flags
+  from FILE     compare with a capture, also of another process
+  with content  count the zero-filled subpages of huge pages
+  with heap     show what of it glibc's heaps use and keep
 
-These choose the rows:
+These choose the rows, one for each class without them:
 
-  by region     a row for each region; of several processes each frame in the first region that maps it
-  by mapping    a row for each file or name, with all its regions; of several processes also how many map it, and the nodes
-  by symbol     a row for each symbol in which pages begin
-  by node       a row for each NUMA node
-  by cgroup     a row for each memory cgroup that pages are charged to
-  by heap       a row for pages of glibc's heaps that are in use (`live`), free and kept (`free`, `top`), or `both`
-  by KEY        a row for each value of another fact of frames: mapcount, order, flags(NAME) … (`help language`)
+  by region     each region
+  by mapping    each file or name, with all its regions
+  by symbol     each symbol in which pages begin
+  by node       each NUMA node
+  by cgroup     each memory cgroup that pages are charged to
+  by heap       pages of glibc's heaps: in use (`live`), free (`free`, `top`), or `both`
+  by KEY        another fact of frames: mapcount, order … (`help language`)
   top N         the N largest groups: regions, without `by`
   limit N       the first N groups; regions by address
-  full          also rows under 1 %, the page cache of open deleted files, and the comparison with the kernel's sums
+  full          also rows under 1 %, and the comparison with smaps_rollup
 
-Words of the answer:
-
-  of which            parts of a row, which may overlap
-  locked              in regions that the process locked with mlock (a child does not inherit that)
-  lazily freed        marked by MADV_FREE, also if written since; the summary adds how much the kernel can reclaim now
-  heap pages, in use  pages of glibc's heaps that hold a chunk in use (`with heap`), in at least one of several processes
-  heap pages, free    other pages of these heaps; `heap` lists chunks and other allocators
-  heap or not         anonymous memory that may belong to a heap that was not walked to its end
-  dirty               written to disk before it is freed; clean file pages can be dropped at any time
-  free                freed when the allocator returns it: a setting of most allocators, and malloc_trim in glibc
-  own                 exclusive anonymous memory and private file copies
-  forked              shared with a parent or child
-  other               merged and kernel pages, entries without memory, and amounts that cannot be divided
-  unmapped            pages of objects in memory (memfd, tmpfs, shared memory) that are in no page table of the processes
-  io_uring            parts of rings that none of them maps: at most so much, by the number of entries
-  client              buffers of a graphics driver for one of its clients; not in the sum, because they may be on the device
-  large folios        huge pages and the like: if only a part is mapped, all of it is in use, and Rss counts the part
-  at least            more is unknown: an object cannot be examined
-  at most             the pages are unknown: secret memory, virtual machines, and the zero pages of a core
-  in rss              the sum of the Rss of all processes
-  in one, in several  of the counted processes; others may map it too
-  freed at exit       private memory that the kernel frees when the process exits, unless a driver holds it
-  compressed          memory in swap by zram or zswap, by the ratio of the whole machine
-  charged             memory charged to the cgroup, also what none of its processes maps
-
-Shared memory is freed when its file is deleted and its last mapping and descriptor are gone. Rss leaves out hugetlb \
-pages, page tables, swap, zero pages, guard pages, device frames and [vvar]. The summary lists them.
-
-With `full`, the sums of a whole process are compared with smaps_rollup, and are equal if the process is stopped. \
-While the kernel makes those sums, threads of the process that map memory may wait.
-
-Processes that ended, or that you may not examine, are left out and counted. Processes with one address space are one \
-row. Without frame numbers the sum of Pss is shown: it is exact if no other process maps the same memory.",
+The row of a class is the sum of its pages, each in one class, and `of which` rows are parts of it. `help classes` \
+explains classes and words. Rss leaves out hugetlb pages, page tables and swap: the summary lists them.",
         examples: &[
             example("account", "add up the memory of the whole process"),
-            example("account full", "compare the sums with the kernel's"),
             example("account by mapping top 5", "list the files and names with the most memory"),
             example("account [heap] with content", "find zero-filled subpages of huge pages in the heap"),
             example("account with heap", "show how much of the sum is freed memory that glibc keeps"),
             example("capture demo.capture --overwrite\naccount by mapping from demo.capture", "compare with a capture"),
             example("account children", "count the memory of a process and its descendants once"),
-            example("account children with heap", "show how much freed memory all of them keep"),
             example("account cgroup", "show what is charged to its memory cgroup, with the limit and OOM kills"),
             example("account children by mapping", "list which files and objects in memory they share"),
-            example("account children by region top 10", "list the largest regions of all of them"),
         ],
     };
 

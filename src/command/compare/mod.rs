@@ -113,21 +113,7 @@ With one of these options it compares again and again, and prints a line for eac
   until copied > AMOUNT  end as soon as so many bytes are copied; also `shared` and `to_copy`, and <, <= and >=
   as timeline            a picture: a row for each part of private memory, a column for each sample
 
-These rules count:
-
-  a line of `every`   the sums of all processes, and the bytes copied in a second
-  the end of `every`  the rows of `by`, then the totals for each process; all totals are of the last sample
-  a timeline          the copied share of the pages that both have: 0-9 for tenths, # for all
-  children            listed anew for each sample: `compare` can start before a fork
-  several processes   only the totals of each with its uss and pss, then of all: each page and each copied frame once
-  a page of a file    shared and not `yet to copy`: its first write copies it even without a fork
-  another address     also shared: a frame that the other process maps elsewhere, or a page in the same swap slot
-  an only child       its `copied` and `only other` add up to its Private_Dirty in smaps (redis: rdb_last_cow_size)
-  siblings            a region of which they share no page is not copied: each may have mapped its own
-  freed memory        pages that the parent has freed belong to the child alone
-  regions             match by address, and files also by offset
-
-$_shared, $_copied and $_about_to_copy are the bytes of all.
+`help copies` explains the rules of counting, for files, siblings and several processes. $_shared, $_copied and $_about_to_copy are the bytes of all.
 
 Needs frame numbers (CAP_SYS_ADMIN).",
         examples: &[

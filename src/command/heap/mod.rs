@@ -64,14 +64,13 @@ Stops nothing, and runs nothing in the process.
 
   ARENA             one arena: its number in the table, or an address in it
   children          the process and its descendants: a row for each
-  of NAME           all processes of a name
-  of A, B, …        these processes: each a PID, a variable or a name
+  of NAME, of A, B  all processes of a name, or these
   cgroup [PATH]     the processes of its memory cgroup, or of another
   by arena          a row for each arena (the default)
   by size           a row for each class of chunk sizes, and the pages that few chunks in use keep
   by region         a row for each part of an arena: the break, or a heap of threads
   every DURATION    a sample each time, and then the sizes that changed
-  for DURATION      until when; to Ctrl-C without it
+  for DURATION      end after this time
   top N, limit N    only N rows
 
 Columns and words of the answer:
@@ -88,20 +87,15 @@ Columns and words of the answer:
   kept by chunks    pages with free memory, by the number of chunks in use that lie on them
   most often of     the size that these chunks have on most of the pages
 
-Processes that end, or that you may not examine, are left out; the last line has their number.
+Processes that end, or that you may not examine, are left out; the last line has their number. Chunks that threads keep for themselves (tcache) and small chunks that were freed last (fastbins) count as in use.
 
-Chunks that threads keep for themselves (tcache) and small chunks that were freed last (fastbins) count as in use.
+`walk [heap] by heap` shows which pages are in use, and `explain ADDR with heap` the chunk of an address.
 
-`walk [heap] by heap` and `account by heap` show which pages are in use, and `explain ADDR with heap` shows the chunk of an address.
-
-Each chunk is compared with its neighbours, and the chunks of an arena with the memory that it has. If they do not agree, \
-the arena has no sums, and the last column has the reason. Only resident memory is read, and becomes referenced by that \
-(`help traces`).
-
-Heaps of other allocators are not read. Those that are found by the name of a library or symbol are named.",
+An arena whose chunks do not agree has no sums, and the last column has the reason. Only resident memory is read, and becomes referenced by that \
+(`help traces`). Heaps of other allocators are named, and not read.",
         examples: &[
             example("heap", "show how much of the heap is in use"),
-            example("heap 0", "show the main arena: its sizes, and which chunks keep free memory"),
+            example("heap 0", "show the sizes of the main arena"),
             example("heap by size", "show the sizes of chunks in use and of free ones"),
             example("heap top 3", "show the three largest arenas"),
             example("heap every 100ms for 300ms", "show whether chunks in use grow, or free ones"),

@@ -39,6 +39,8 @@ subjects! {
     "filters": "the fields of `where`, and their needs",
     "states": "the states of a page",
     "kinds": "the kinds of a page",
+    "classes": "the classes of `account`, and the words of its answer",
+    "copies": "how `compare` counts pages after a fork",
     "flags": "the flags of page frames",
     "events": "the changes that watch reports",
     "units": "sizes, times and formats",

@@ -2,11 +2,13 @@
 
 use super::super::COMMANDS;
 use super::super::floor::Error;
+use super::super::help::command_help;
 use super::{Kept, run_line};
 use crate::lang::script::BlockLines;
 use crate::lang::{ParsedLine, ProcessNeed, grammar};
 use crate::process::fake::World;
 use crate::render::text::region::headings;
+use crate::render::{Renderer, Text, Theme};
 use crate::state::DebugState;
 
 #[test]
@@ -15,6 +17,23 @@ fn every_command_has_a_usage_that_begins_with_its_name() {
         let usage = grammar::usage(name).unwrap_or_else(|| panic!("{name} has no rule"));
         assert!(usage.starts_with(name), "{usage}");
     }
+}
+
+/// Help on a command fits two screens of a small terminal. What is longer is a subject of its own.
+#[test]
+fn the_help_of_a_command_has_at_most_60_lines() {
+    const MOST: usize = 60;
+    let mut long = Vec::new();
+    for about in COMMANDS.abouts() {
+        let (mut text, mut out) = (Text::new(Theme::PLAIN, Some(80)), Vec::new());
+        text.record(&command_help(about), &mut out).unwrap();
+        text.finish(&mut out).unwrap();
+        let lines = String::from_utf8(out).unwrap().lines().count();
+        if lines > MOST {
+            long.push(format!("{}: {lines}", about.name.name));
+        }
+    }
+    assert!(long.is_empty(), "move a part into a subject: {long:?}");
 }
 
 #[test]

@@ -83,8 +83,8 @@ Options:
   until all FILTER      end as soon as every page matches
   until none FILTER     end as soon as no page matches
   until rss(heap) < 1G  end as soon as the comparison holds
-  with WORD, …          also changes of flags, mapcount or soft_dirty, which are frequent or need more rights
-  by KEY                the sums for each region, or for each state, node, flag or map count after the change, at the end
+  with WORD, …          also changes of flags, mapcount or soft_dirty
+  by KEY                at the end the sums for each region, state, node, flag …
   as timeline           a picture instead of lines
 
 The first lines name the changes that this kernel or these rights do not show. Changes that are undone between two \
@@ -108,7 +108,6 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
             example("watch demo_busy every 20ms for 500ms as timeline", "draw a column for each sample"),
             example("watch all for 1s by region", "add up the changes of each region"),
             example("watch demo_busy for 500ms by state", "add up the changes by the state after them"),
-            example("watch all for 500ms by node", "add up the changes by the NUMA node after them"),
             example("watch demo_busy until present", "wait until the page is present"),
         ],
     };

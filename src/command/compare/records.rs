@@ -207,9 +207,12 @@ static SAMPLES: Table<ComparisonSample> = Table::of(&[
     TIME.cell(|style, sample| time(style, sample.time)),
     Column::number("processes", 9, Role::Plain).rank(1).cell(|_, sample| Cell::count(sample.processes)),
     of_bytes("shared").cell(|_, sample| bytes(sample.page_size, sample.counts.shared)),
-    Column::number("yet to copy", 11, Role::Size).cell(|_, sample| bytes(sample.page_size, sample.counts.about_to_copy)),
+    Column::number("yet to copy", 11, Role::Size)
+        .cell(|_, sample| bytes(sample.page_size, sample.counts.about_to_copy)),
     of_bytes("copied").cell(|_, sample| bytes(sample.page_size, sample.counts.copied)),
-    Column::number("only other", 10, Role::Size).rank(2).cell(|_, sample| bytes(sample.page_size, sample.counts.only_there)),
+    Column::number("only other", 10, Role::Size)
+        .rank(2)
+        .cell(|_, sample| bytes(sample.page_size, sample.counts.only_there)),
     Column::number("copied / s", 10, Role::Size).cell(|_, sample| match sample.rate {
         Some(rate) => Cell::size(rate),
         None => Cell::of(Role::Dim, "-"),

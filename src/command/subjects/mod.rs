@@ -40,7 +40,7 @@ subjects! {
     "states": "the states of a page",
     "kinds": "the kinds of a page",
     "classes": "the classes of `account`, and the words of its answer",
-    "copies": "how `compare` counts pages after a fork",
+    "copies": "the rules by which `compare` counts pages after a fork",
     "flags": "the flags of page frames",
     "events": "the changes that watch reports",
     "units": "sizes, times and formats",

@@ -60,7 +60,8 @@ make a huge page now:
   only reason  the memory without another reason: a change here has an effect
   most in      the region with most of this memory
 
-If nothing is in the way, the summary lists what may have been in the past. Free blocks are no reason: the kernel can \
+If nothing visible is in the way, the summary lists what may have been in the past. References that keep a page where it \
+is are not visible (`pins` shows some). Free blocks are no reason: the kernel can \
 make some by compaction.
 
   ADDR          only the huge page around the address
@@ -258,6 +259,7 @@ fn summary(
         Some((zeros, unread)) => (Ok(zeros), unread),
         None => (Err(unasked()), 0),
     };
+    let early = report.touched_early;
     let is_possible = report.reasons.iter().any(|one| one.by == HugeBy::Khugepaged && one.reason.is_none());
     HugePages {
         pid: identity.pid,
@@ -269,6 +271,9 @@ fn summary(
         pool: report.counts.pool,
         huge_zeros: report.counts.huge_zeros,
         small: report.counts.small,
+        advised_small: report.counts.advised_small,
+        touched_early: early.map_or(0, |(_, bytes)| bytes),
+        early_region: early.and_then(|(index, _)| Some(RegionBrief::from(&space.viewed_regions().get(index)?.region))),
         swapped: report.counts.swapped,
         hides_swapped,
         untouched: report.counts.untouched,

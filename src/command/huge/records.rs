@@ -19,7 +19,7 @@ record! {
     pub struct HugeRow as "huge-reason" {
         /// Who makes no huge page.
         by: HugeBy,
-        /// Why not; `null` if nothing is in the way now.
+        /// Why not; `null` if nothing visible is in the way.
         reason: Option<HugeRefusal>,
         /// Bytes that it concerns: untouched ones for a fault, small pages for khugepaged. Several reasons may concern
         /// the same bytes.
@@ -91,6 +91,13 @@ record! {
         huge_zeros: u64,
         /// Bytes in small pages.
         small: u64,
+        /// Of these, bytes of regions with MADV_HUGEPAGE.
+        advised_small: u64,
+        /// Bytes in small pages that were probably touched before the advice: they are the first part of a region, and
+        /// the rest is huge or untouched.
+        touched_early: u64,
+        /// The region with them.
+        [optional] early_region: Option<RegionBrief>,
         /// Bytes in swap.
         swapped: u64,
         /// Whether shared memory in swap is not among them: the page map has nothing for it.
@@ -101,7 +108,7 @@ record! {
         zeros: Fact<u64>,
         /// Bytes of huge pages that could not be read.
         unread: u64,
-        /// Possible causes if nothing is in the way now.
+        /// Possible causes if nothing visible is in the way.
         past: Vec<HugePast>,
         /// Free blocks as large as a huge page.
         free_blocks: Fact<u64>,
@@ -199,7 +206,7 @@ fn words(row: &HugeRow) -> Cow<'static, str> {
     match (row.reason, row.by) {
         (Some(reason), _) => fragment(reason.about()).into(),
         (None, HugeBy::Fault) => "nothing: the next access maps one".into(),
-        (None, HugeBy::Khugepaged) => "nothing is in the way now".into(),
+        (None, HugeBy::Khugepaged) => "nothing visible is in the way".into(),
     }
 }
 
@@ -207,19 +214,28 @@ fn words(row: &HugeRow) -> Cow<'static, str> {
 pub(super) fn answer(pages: &HugePages, rows: &[HugeRow], range: Option<&str>) -> String {
     let range = range.map_or_else(String::new, |range| format!("{range} of "));
     let huge = match (pages.huge, pages.unclear) {
-        (0, 0) => "nothing".to_owned(),
-        (huge, 0) => size(huge),
-        (0, unclear) => format!("at most {}", size(unclear)),
-        (huge, unclear) => format!("{} to {}", size(huge), size(huge.saturating_add(unclear))),
+        (0, 0) => None,
+        (huge, 0) => Some(size(huge)),
+        (0, unclear) => Some(format!("at most {}", size(unclear))),
+        (huge, unclear) => Some(format!("{} to {}", size(huge), size(huge.saturating_add(unclear)))),
+    };
+    let huge = match (huge, pages.pool) {
+        (None, 0) => "nothing on huge pages".to_owned(),
+        (None, pool) if pages.small == 0 => format!("all {} on hugetlb pages", size(pool)),
+        (None, pool) => format!("{} on hugetlb pages", size(pool)),
+        (Some(huge), 0) => format!("{huge} on huge pages"),
+        (Some(huge), pool) => format!("{huge} on huge pages, {} on hugetlb pages", size(pool)),
     };
     let small = match (pages.small, pages.unclear) {
-        (0, 0) => ", and nothing in small pages".to_owned(),
+        (0, 0) if pages.pool == 0 => ", and nothing in small pages".to_owned(),
         (0, _) => String::new(),
         (small, _) => format!(" and {} in small pages", size(small)),
     };
-    // If hardly any memory is in small pages, the answer is about untouched memory.
+    // If hardly any memory is in small pages, or less than a huge page, the answer is about untouched memory.
     let resident = pages.huge.saturating_add(pages.unclear).saturating_add(pages.small).saturating_add(pages.swapped);
-    let is_hardly_small = pages.small.saturating_add(pages.swapped) < resident / 20 && pages.untouched > resident / 20;
+    let hardly_small = (resident / 20).max(pages.size);
+    let small_or_swapped = pages.small.saturating_add(pages.swapped);
+    let is_hardly_small = small_or_swapped < hardly_small && pages.untouched > (resident / 20).max(small_or_swapped);
     let by = if is_hardly_small { HugeBy::Fault } else { HugeBy::Khugepaged };
     let of_kind = rows.iter().filter(|row| row.by == by);
     let why = of_kind.max_by_key(|row| (row.bytes, row.only)).map_or_else(String::new, |row| match row.reason {
@@ -230,7 +246,7 @@ pub(super) fn answer(pages: &HugePages, rows: &[HugeRow], range: Option<&str>) -
         Some(_) => format!(". Main reason ({}): {}", size(row.bytes), words(row)),
         None => format!(". MADV_COLLAPSE or khugepaged can make {} of it huge", size(row.bytes)),
     });
-    format!("{range}{} ({}) has {huge} on huge pages{small}{why}", pages.process, pages.pid)
+    format!("{range}{} ({}) has {huge}{small}{why}", pages.process, pages.pid)
 }
 
 /// `libc.so.6`; the address of a region without a name.
@@ -259,7 +275,6 @@ fn summary(lines: &mut Lines, pages: &HugePages) {
     let mut parts = Vec::new();
     for (bytes, what) in [
         (pages.unclear, "huge or small (no PAGEMAP_SCAN)"),
-        (pages.pool, "of the hugetlb pool"),
         (pages.huge_zeros, "of the huge zero page, which needs no memory"),
         (pages.swapped, "in swap"),
     ] {
@@ -272,6 +287,22 @@ fn summary(lines: &mut Lines, pages: &HugePages) {
     }
     if !parts.is_empty() {
         lines.line().indent(2).plain(format!("besides: {}", parts.join(", ")));
+    }
+    if pages.advised_small > 0 {
+        let text = format!(
+            "{} of the small pages are in memory with the advice for huge pages (MADV_HUGEPAGE)",
+            size(pages.advised_small)
+        );
+        lines.line().indent(2).plain(text);
+    }
+    if let Some(region) = pages.early_region.as_ref().filter(|_| pages.touched_early > 0) {
+        let name = match region_file_name(&region.name).1 {
+            name if name == ANONYMOUS => region.start.to_string(),
+            name => name.to_string(),
+        };
+        let early = size(pages.touched_early);
+        let text = format!("likely cause: the small part of {name} ({early}) was probably touched before the advice");
+        lines.line().indent(2).word("", Role::Note, text);
     }
     if let Ok(zeros) = pages.zeros {
         let unread = match pages.unread {
@@ -319,7 +350,7 @@ fn blocks_and_past(lines: &mut Lines, pages: &HugePages) {
         }
     }
     if !pages.past.is_empty() {
-        lines.line().indent(2).plain("possible causes where nothing is in the way now:");
+        lines.line().indent(2).plain("possible causes where nothing visible is in the way:");
         for past in &pages.past {
             lines.line().indent(4).plain(format!("  {}", fragment(past.about())));
         }
@@ -366,6 +397,9 @@ pub(in crate::command) mod samples {
             pool: 0,
             huge_zeros: 0,
             small: 300 << 20,
+            advised_small: 100 << 20,
+            touched_early: 100 << 20,
+            early_region: Some(heap.clone()),
             swapped: 4096,
             hides_swapped: false,
             untouched: 7 << 30,
@@ -382,6 +416,9 @@ pub(in crate::command) mod samples {
             cut_short: false,
         };
         let without = HugePages {
+            advised_small: 0,
+            touched_early: 0,
+            early_region: None,
             zeros: Ok(2_093_056),
             unread: 4096,
             past: Vec::new(),
@@ -450,6 +487,8 @@ mod tests {
             "heap of redis-server (812) has 1 GiB on huge pages and 300 MiB in small pages. MADV_COLLAPSE or \
              khugepaged can make 100 MiB of it huge"
         );
+        let in_pool = HugePages { huge: 0, small: 0, pool: 2 << 20, ..pages.clone() };
+        assert_eq!(answer(&in_pool, &[], None), "redis-server (812) has all 2 MiB on hugetlb pages");
         let answer = |huge, unclear| answer(&HugePages { huge, unclear, small: 0, ..pages.clone() }, &[], None);
         let who = "redis-server (812) has";
         assert_eq!(answer(0, 0), format!("{who} nothing on huge pages, and nothing in small pages"));

@@ -21,6 +21,8 @@ pub struct HugeCounts {
     pub huge_zeros: u64,
     /// Bytes in small pages.
     pub small: u64,
+    /// Those bytes in small pages whose region asked for huge pages (MADV_HUGEPAGE).
+    pub advised_small: u64,
     /// Bytes in swap.
     pub swapped: u64,
     /// Untouched bytes of accessible memory.
@@ -67,6 +69,39 @@ pub struct HugeReport {
     pub reasons: Vec<HugeReason>,
     /// The sizes that the kernel has, in ascending order.
     pub sizes: Vec<HugeSizeUse>,
+    /// The region with the most bytes that were probably touched before its advice, with these bytes: its first part
+    /// has small pages, and all of the rest is huge or untouched.
+    pub touched_early: Option<(usize, u64)>,
+}
+
+/// The order of small and other memory in a region.
+#[derive(Clone, Copy, Default)]
+struct PartsOfRegion {
+    is_advised: bool,
+    /// Bytes in small pages that nothing keeps from becoming huge.
+    small: u64,
+    /// Bytes of the huge and untouched places after them.
+    later: u64,
+    /// Bytes of huge places before the last of them, and of untouched ones between them.
+    between: u64,
+}
+
+impl PartsOfRegion {
+    fn add(&mut self, small: u64, others: u64, is_huge: bool) {
+        if small > 0 {
+            self.small = self.small.saturating_add(small);
+            self.between = self.between.saturating_add(std::mem::take(&mut self.later));
+        } else if self.small > 0 {
+            self.later = self.later.saturating_add(others);
+        } else if is_huge {
+            self.between = self.between.saturating_add(others);
+        }
+    }
+
+    /// The bytes that were probably touched before the advice. khugepaged may have made a few of them huge since.
+    fn touched_early(&self) -> u64 {
+        if self.is_advised && self.later > 0 && self.between <= self.small / 16 { self.small } else { 0 }
+    }
 }
 
 #[derive(Clone, Copy, Default)]
@@ -85,6 +120,8 @@ pub(super) struct HugeTally {
     all: BTreeMap<HugeKey, (Sum, usize, u64)>,
     of_region: BTreeMap<HugeKey, Sum>,
     allowed_bytes: BTreeMap<u64, u64>,
+    parts: PartsOfRegion,
+    touched_early: Option<(usize, u64)>,
 }
 
 impl HugeTally {
@@ -108,6 +145,8 @@ impl HugeTally {
             return;
         }
         counts.small += bytes(stretch.small);
+        let is_advised = region.smaps.has_flag("hg");
+        counts.advised_small += if is_advised { bytes(stretch.small) } else { 0 };
         counts.unclear += bytes(stretch.unclear);
         counts.swapped += bytes(stretch.swapped);
         counts.untouched = counts.untouched.saturating_add(bytes(untouched));
@@ -125,6 +164,11 @@ impl HugeTally {
             self.note(HugeBy::Khugepaged, &rules.copies(of, region), bytes(stretch.copies));
         }
         let rest = stretch.small - stretch.copies + stretch.swapped;
+        // What is cut by the end of the region is small in any case.
+        if is_whole {
+            self.parts.is_advised = is_advised;
+            self.parts.add(bytes(stretch.small), bytes(stretch.huge + untouched), stretch.huge > 0);
+        }
         if rest > 0 {
             let reasons = rules.khugepaged(of, region, stretch, is_whole);
             self.note(HugeBy::Khugepaged, &reasons, bytes(rest));
@@ -147,6 +191,10 @@ impl HugeTally {
 
     /// Ends the region with this index.
     pub fn end_region(&mut self, index: usize) {
+        let early = std::mem::take(&mut self.parts).touched_early();
+        if early > self.touched_early.map_or(0, |(_, most)| most) {
+            self.touched_early = Some((index, early));
+        }
         for (key, sum) in std::mem::take(&mut self.of_region) {
             let (all, region, most) = self.all.entry(key).or_default();
             all.bytes = all.bytes.saturating_add(sum.bytes);
@@ -173,6 +221,29 @@ impl HugeTally {
         reasons.sort_by_cached_key(|one| (one.by, one.reason.map_or(usize::MAX, |reason| rules.rank(reason))));
         let allowed = |bytes| self.allowed_bytes.get(&bytes).copied().unwrap_or_default();
         let sizes = rules.settings.sizes.iter().map(|&size| HugeSizeUse { size, allowed: allowed(size.bytes) });
-        HugeReport { counts: self.counts, reasons, sizes: sizes.collect() }
+        HugeReport { counts: self.counts, reasons, sizes: sizes.collect(), touched_early: self.touched_early }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PartsOfRegion;
+
+    fn early(is_advised: bool, places: &[(u64, u64, bool)]) -> u64 {
+        let mut parts = PartsOfRegion { is_advised, ..PartsOfRegion::default() };
+        places.iter().for_each(|&(small, others, is_huge)| parts.add(small, others, is_huge));
+        parts.touched_early()
+    }
+
+    #[test]
+    fn small_pages_before_huge_or_untouched_ones_were_touched_before_the_advice() {
+        let (small, huge, untouched) = ((2, 0, false), (0, 2, true), (0, 2, false));
+        assert_eq!(early(true, &[small, small, huge, untouched]), 4);
+        assert_eq!(early(true, &[small, untouched]), 2);
+        assert_eq!(early(false, &[small, huge]), 0);
+        assert_eq!(early(true, &[small, small]), 0);
+        assert_eq!(early(true, &[huge, small, huge]), 0);
+        assert_eq!(early(true, &[small, huge, small]), 0);
+        assert_eq!(early(true, &[(64, 0, false), huge, (64, 0, false), huge]), 128);
     }
 }

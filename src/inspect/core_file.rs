@@ -216,7 +216,7 @@ impl<W: Write + Seek> Writer<'_, W> {
             offset: region.offset,
             path: region.name.as_bytes().to_vec(),
         };
-        let mappings: Vec<CoreMapping> = regions.iter().filter(|region| region.inode != 0).map(of_file).collect();
+        let mappings: Vec<CoreMapping> = regions.iter().filter(|region| region.maps_object()).map(of_file).collect();
         note(core::CORE, core::FILE, &core::mapping_bytes(form, self.page.bytes(), &mappings));
         note(core::PMDB, core::ABOUT, about(&running).as_bytes());
         let space = AddressSpace::of(&target.clone().with_budget(budget.clone()))?;
@@ -334,7 +334,7 @@ fn image_of_vdso(target: &Target, region: &Region, wanted: &[AddressRange]) -> O
 fn machine_of(space: &AddressSpace) -> CoreMachine {
     let devices = |backing| {
         let mapped =
-            space.viewed_regions().iter().filter(|viewed| viewed.region.inode != 0 && viewed.backing == backing);
+            space.viewed_regions().iter().filter(|viewed| viewed.region.maps_object() && viewed.backing == backing);
         let devices: BTreeSet<Device> = mapped.map(|viewed| viewed.region.device).collect();
         devices.into_iter().collect()
     };

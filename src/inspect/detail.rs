@@ -243,7 +243,7 @@ impl AddressSpace {
         map_count: Option<u64>,
     ) -> Fact<u64> {
         let others = map_count.map_or(u64::from(!entry.is_exclusive()), |count| count.saturating_sub(1));
-        if !entry.is_present() || others == 0 || viewed.region.inode == 0 {
+        if !entry.is_present() || others == 0 || !viewed.region.maps_object() {
             return Ok(0);
         }
         let mut own = [0];

@@ -35,7 +35,7 @@ impl ViewedRegion {
 
     /// Whether it is private memory that no file and no driver is behind: the heap, stacks, what malloc maps.
     pub(super) fn is_plain_memory(&self) -> bool {
-        self.backing == Backing::Anonymous && self.region.inode == 0 && !self.region.permissions.shared
+        self.backing == Backing::Anonymous && !self.region.maps_object() && !self.region.permissions.shared
     }
 
     /// Why the content of untouched pages is unknown, once a sweep has asked for it in vain.
@@ -120,7 +120,7 @@ pub(super) fn backing(
         _ if name.starts_with(b"[vvar") => Backing::Kernel,
         // A private mapping of /dev/zero is anonymous memory by another name (mmap(2) before MAP_ANONYMOUS).
         b"/dev/zero" if !shared => Backing::Anonymous,
-        _ if region.inode == 0 => Backing::Anonymous,
+        _ if !region.maps_object() => Backing::Anonymous,
         _ if is_object_of_kernel(region) => Backing::Driver,
         _ => match memory_files(region)? {
             Some(MemoryFiles::Shared) if is_called_device(region) => match mapped_file(region).map(|it| it.file_type) {

@@ -261,6 +261,12 @@ impl Region {
         (self.is_without_path() && self.device != Device::default()).then_some(self.inode)
     }
 
+    /// Returns whether the region maps a file or another object. Memory without an object has inode 0, and so has the
+    /// first System V segment of an IPC namespace.
+    pub fn maps_object(&self) -> bool {
+        self.inode != 0 || self.is_segment()
+    }
+
     /// Returns whether the region maps a System V segment. Its inode is the number of the segment, which may be 0.
     pub fn is_segment(&self) -> bool {
         self.deleted && self.name.as_bytes().starts_with(SEGMENT)
@@ -278,7 +284,7 @@ impl Region {
 
     /// Returns the offset of `address` in the region's file; `None` outside of the region or without a file.
     pub fn file_offset(&self, address: VirtualAddress) -> Option<u64> {
-        let inside = self.inode != 0 && self.range.contains(address);
+        let inside = self.maps_object() && self.range.contains(address);
         inside.then(|| address.get() - self.range.start().get()).and_then(|into| self.offset.checked_add(into))
     }
 }

@@ -233,7 +233,7 @@ fn object(sums: &AccountSums, by: Key, group: Group) -> Option<(Option<Device>, 
         return None;
     };
     let region = &sums.accounting().space().viewed_regions().get(index)?.region;
-    let is_object = by == Key::Mapping && (region.inode != 0 || region.is_segment());
+    let is_object = by == Key::Mapping && region.maps_object();
     is_object.then(|| (Some(region.device).filter(|_| !region.is_segment()), region.inode))
 }
 

@@ -240,7 +240,7 @@ fn is_zeroed(symbols: &Symbols, target: &Target, region: &Region, address: Virtu
 /// Which byte of which file the region maps at an address.
 fn file_place(region: &Region, address: VirtualAddress) -> Option<FilePlace> {
     let into = address.get().checked_sub(region.range.start().get())?;
-    (region.inode != 0).then(|| FilePlace {
+    region.maps_object().then(|| FilePlace {
         name: region.name.clone(),
         offset: Hex(region.offset.saturating_add(into)),
         deleted: region.is_deleted_file(),

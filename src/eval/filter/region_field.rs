@@ -56,8 +56,8 @@ pub fn value(field: RegionField, viewed: &ViewedRegion, stats: Option<&RegionSta
         F::Executable => known(permissions.right(|rights| rights.execute)),
         F::Private => known(permissions.sharing().map(|shared| !shared)),
         F::Shared => known(permissions.sharing()),
-        F::Anonymous => Is(region.inode == 0 && viewed.backing != Backing::Kernel),
-        F::File => Is(region.inode != 0),
+        F::Anonymous => Is(!region.maps_object() && viewed.backing != Backing::Kernel),
+        F::File => Is(region.maps_object()),
         F::Deleted => Is(region.is_deleted_file()),
     }
 }

@@ -246,7 +246,7 @@ impl ObjectCounter {
 
     /// Returns the identity of the file or object that a region of the process maps.
     pub fn mapped_by(&self, region: &Region) -> Option<ObjectIdentity> {
-        (region.inode != 0 || region.is_segment()).then(|| self.identity(region))
+        region.maps_object().then(|| self.identity(region))
     }
 
     /// Returns the identity of a region that is known to map a file or object.

@@ -3,7 +3,7 @@
 use super::{Account, Accounting, Check, Family, checks};
 use crate::inspect::{AddressSpace, Evidence};
 use crate::kernel::smaps::Smaps;
-use crate::kernel::{Device, PageFlags, Region, WordFile};
+use crate::kernel::{Device, Name, PageFlags, Permissions, Region, WordFile};
 use crate::process::ProcessHandle;
 use crate::process::fake::{EXCLUSIVE, FILE, File, HUGE, KernelSetting, PAGE, PRESENT, World, region};
 use crate::report::{AccountClass::*, AccountMark, BesideRss, Reason};
@@ -337,4 +337,22 @@ fn a_process_that_cannot_be_compared_leaves_the_others_comparable() {
     let sums = family.sums().expect("sums");
     let members: Vec<&[u32]> = sums.members.iter().map(|member| &*member.same_memory).collect();
     assert_eq!(members, [&[22][..], &[]]);
+}
+
+/// The first System V segment of an IPC namespace has number 0, which is the inode of memory without an object.
+#[test]
+fn segment_0_is_shared_memory() {
+    let device = Device { major: 0, minor: 1 };
+    let shared = Permissions { shared: true, ..region(0x100, 4).permissions };
+    let segment =
+        Region { name: Name::new("/SYSV00000000"), deleted: true, device, permissions: shared, ..region(0x100, 4) };
+    let mut world = World { shared_memory: Some(device), ..World::new([segment]) };
+    for page in 0..4 {
+        world.entries.insert(0x100 + page, PRESENT | FILE | (500 + page));
+        world.flags.insert(500 + page, (PageFlags::SWAPBACKED | PageFlags::MMAP).bits());
+        world.counts.insert(500 + page, 1);
+    }
+    let (all, _) = account(world);
+    assert_eq!((pages(all.total()), pages(all.beside(BesideRss::ZeroPages))), (4, 0));
+    assert_eq!(pages(all.of_all(&[ShmemHere, ShmemOthers, ShmemUnclear])), 4);
 }

@@ -38,7 +38,7 @@ impl<'a> Counterparts<'a> {
     pub fn new(regions: impl Iterator<Item = &'a Region>) -> Self {
         let regions: Vec<&Region> = regions.collect();
         let mut by_file: HashMap<MappedFile, Vec<&Region>> = HashMap::new();
-        for region in regions.iter().filter(|region| region.inode != 0) {
+        for region in regions.iter().filter(|region| region.maps_object()) {
             by_file.entry(MappedFile::of(region)).or_default().push(region);
         }
         for of_file in by_file.values_mut() {

@@ -105,7 +105,7 @@ pub(super) fn is_same_mapping(a: &Region, b: &Region) -> bool {
     let is_same_object = if has_path(a) && has_path(b) {
         base(a) == base(b)
     } else {
-        own_name(a) == own_name(b) && (a.inode == 0 || base(a) == base(b))
+        own_name(a) == own_name(b) && (!a.maps_object() || base(a) == base(b))
     };
     a.device == b.device && a.inode == b.inode && a.permissions.shared == b.permissions.shared && is_same_object
 }

@@ -159,7 +159,7 @@ impl Visitor {
             return Ok(Vec::from_iter(self.scanner.all_addresses()));
         }
         let regions = process.regions_within(budget)?.into_iter();
-        let regions = regions.filter(|region| !is_of_file || region.inode != 0);
+        let regions = regions.filter(|region| !is_of_file || region.maps_object());
         Ok(regions.map(|region| region.range).collect())
     }
 
@@ -246,7 +246,7 @@ fn regions(hits: &[Hit], target: &Target) -> Result<Option<Arc<[Region]>>> {
 /// Returns whether a symbol in this region depends on all regions of the process.
 pub fn asks_regions(region: &Region, target: &Target) -> bool {
     // Executable memory may be JIT-compiled code with names.
-    region.inode == 0 && (region.permissions.execute || may_have_names(target, region))
+    !region.maps_object() && (region.permissions.execute || may_have_names(target, region))
 }
 
 /// Returns the addresses in a process to which the clue leads.
@@ -257,7 +257,7 @@ fn places_of_clue(clue: Clue, process: &Process, budget: &mut Budget) -> Result<
     };
     let is_of_file = |region: &&Region| match clue {
         Clue::File { device, inode, .. } => region.device == device && region.inode == inode,
-        _ => region.inode != 0,
+        _ => region.maps_object(),
     };
     let place = |region: &Region| {
         let into = wanted.checked_sub(region.offset)?;

@@ -367,7 +367,7 @@ impl Capture {
         let (regions, text) = process.regions_and_text(budget)?;
         recorder.keep_maps(text.bytes());
         let mut reader = PageReader::new(&process, &*source, &self.shared);
-        for region in regions.iter().filter(|region| region.inode != 0) {
+        for region in regions.iter().filter(|region| region.maps_object()) {
             reader.region(region.range, budget)?;
         }
         let page_map = reader.finish(&recorder)?;
@@ -538,7 +538,7 @@ impl Member {
             budget.go_on()?;
             // Records whether the kernel hides the pages of the region.
             _ = process.is_pfn_mapped(region);
-            if region.inode != 0 {
+            if region.maps_object() {
                 recorder.ask_all(Subject::Region(region), budget);
             }
         }

@@ -65,8 +65,8 @@ enum AnswerPlace {
     Passed,
 }
 
-/// The most bytes that are withheld.
-const MOST_WITHHELD: usize = 256 << 10;
+/// The most bytes that are withheld: the rows of a buffer of 64 MiB in single pages.
+const MOST_WITHHELD: usize = 1 << 20;
 
 /// Rows under 1 % of a table.
 #[derive(Default)]

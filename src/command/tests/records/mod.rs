@@ -405,7 +405,7 @@ fn the_answer_to_rows_stands_before_them_unless_they_are_very_many() {
         remarks.iter().any(|line| line.starts_with("stopped early: the totals cover only the rows above")),
         "{few}"
     );
-    let many = said(4000);
+    let many = said(40_000);
     assert!(starts(&many, "start ") && many.contains("\n40,512 pages"));
     assert!(starts(&said(0), "note: "));
 }

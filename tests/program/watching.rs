@@ -10,7 +10,7 @@ const WATCH: [&str; 6] = ["--json", "-batch", "-p", "self", "-ex", "watch [stack
 #[test]
 fn looks_without_a_time_between_them_are_refused() {
     let home = Home::new();
-    for every in ["0", "0ms", "0.5ms"] {
+    for every in ["0s", "0ms", "0.5ms"] {
         let line = format!("watch [stack] every {every} for 1ms");
         home.run(&["self", "-batch", "-ex", &line]).failed(1, "`every` must be at least 1 ms");
     }

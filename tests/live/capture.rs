@@ -710,8 +710,7 @@ fn has_no_page_map(path: &str) {
         "print count(all where present)",
         "snapshot",
     ] {
-        let words: Vec<&str> = line.split(' ').collect();
-        let output = pmdb(&[&["-c", path], &words[..]].concat());
+        let output = pmdb(&["-batch", "-c", path, "-ex", line, "-ex", "echo"]);
         assert_eq!(output.status.code(), Some(1), "{line}: {}", text(&output));
         assert!(text(&output).contains(NO_PAGES), "{line}: {}", text(&output));
     }

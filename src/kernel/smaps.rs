@@ -60,6 +60,11 @@ impl Smaps {
         self.sum(["Shared_Clean", "Shared_Dirty"])
     }
 
+    /// Returns the bytes of the hugetlb pool.
+    pub(crate) fn hugetlb(&self) -> u64 {
+        self.sum(["Shared_Hugetlb", "Private_Hugetlb"])
+    }
+
     fn sum(&self, fields: [&str; 2]) -> u64 {
         fields.iter().filter_map(|field| self.field(field)).fold(0, u64::saturating_add)
     }

@@ -123,7 +123,7 @@ fn in_objects(objects: &Fact<MemoryObjects>) -> u64 {
     use ObjectKind::{Memfd, SharedAnonymous, SystemV, Tmpfs};
     let all = objects.iter().flat_map(|objects| &objects.all);
     let shared = all.filter(|object| matches!(object.kind, Memfd | Tmpfs | SharedAnonymous | SystemV));
-    shared.map(MemoryObject::unmapped).sum()
+    shared.map(MemoryObject::unmapped).fold(0, u64::saturating_add)
 }
 
 /// The frames that are charged to the group and to those below it.

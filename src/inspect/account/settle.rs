@@ -73,8 +73,7 @@ fn settle_merged(account: &mut Account, smaps: &Smaps, zeros_count_as_merged: bo
 /// Separates pages with one mapping from pages with several.
 fn settle_sharing(account: &mut Account, smaps: &Smaps, viewed: &ViewedRegion) {
     let private = smaps.uss();
-    let shared: u64 =
-        ["Shared_Clean", "Shared_Dirty"].iter().filter_map(|field| smaps.field(field)).fold(0, u64::saturating_add);
+    let shared = smaps.shared();
     let open = account.of_all(&[PrivateUnclear, ShmemUnclear, FileUnclear]);
     // The remaining bytes of `KSM` may be merged zero pages, or merged pages of the unknown classes.
     let is_merged_possible = match smaps.field("KSM") {

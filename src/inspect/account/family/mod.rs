@@ -42,7 +42,6 @@ use super::objects::{MemoryObjects, ObjectCounter, has_counted_parts};
 use super::rests::RestSearch;
 use crate::access::Identity;
 use crate::budget::Budget;
-use crate::kernel::smaps::Smaps;
 use crate::kernel::{FrameNumber, PageFlags, PageSize, State};
 use crate::process::{self, Machine, OpenedProcess, ProcessHandle, Target};
 use crate::report::Fact;
@@ -247,12 +246,12 @@ impl Family {
         };
         if self.hides_frames {
             let rollup = target.process.rollup()?;
-            member.rss = field(&rollup, &["Rss"]);
+            member.rss = rollup.field("Rss").unwrap_or_default();
             member.alone = Ok(rollup.uss());
             member.ends = Err(crate::report::Reason::FrameHidden);
             member.pss = rollup.field("Pss");
-            member.hugetlb = field(&rollup, &["Shared_Hugetlb", "Private_Hugetlb"]);
-            member.counts_shared = field(&rollup, &["Shared_Clean", "Shared_Dirty"]) > 0;
+            member.hugetlb = rollup.hugetlb();
+            member.counts_shared = rollup.shared() > 0;
         } else if self.members.len() < MOST_MEMBERS {
             let space = AddressSpace::of(&target)?;
             let need = self.need(&space)?;
@@ -439,8 +438,4 @@ impl Family {
     fn page_size(&self) -> PageSize {
         self.machine.page_size()
     }
-}
-
-fn field(smaps: &Smaps, fields: &[&str]) -> u64 {
-    fields.iter().filter_map(|field| smaps.field(field)).fold(0, u64::saturating_add)
 }

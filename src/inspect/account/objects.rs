@@ -201,6 +201,8 @@ pub(super) struct ObjectCounter {
     least_of_rings: BTreeMap<ObjectIdentity, u64>,
     /// The ids of the processes.
     processes: BTreeSet<u32>,
+    /// Their IPC namespaces.
+    namespaces: BTreeSet<Name>,
     /// The IPC namespace of the process whose pages are added, if it has segments.
     namespace: Option<Name>,
     /// Why there may be more objects, if so.
@@ -277,7 +279,7 @@ impl ObjectCounter {
     /// step.
     pub fn add_process(&mut self, space: &AddressSpace, budget: &mut Budget) -> std::result::Result<(), OutOfBudget> {
         let (process, modules) = (&space.target().process, &space.target().modules);
-        self.add_descriptors(process, &space.target().machine, budget)?;
+        self.add_descriptors(process, budget)?;
         let mut seen = BTreeSet::new();
         let regions = space.viewed_regions().iter().filter(|viewed| is_of_object(viewed)).map(|viewed| &viewed.region);
         for region in regions {
@@ -302,20 +304,10 @@ impl ObjectCounter {
     }
 
     /// Adds the objects that a process has a descriptor of. Each costs one step.
-    pub fn add_descriptors(
-        &mut self,
-        process: &Process,
-        machine: &Machine,
-        budget: &mut Budget,
-    ) -> std::result::Result<(), OutOfBudget> {
+    pub fn add_descriptors(&mut self, process: &Process, budget: &mut Budget) -> std::result::Result<(), OutOfBudget> {
         let pid = process.identity().pid;
         self.processes.insert(pid);
-        let namespaces = (process.ipc_namespace(), machine.segments());
-        if let (Ok(own), Ok((listed, _))) = namespaces
-            && own != listed
-        {
-            self.may_lack(Reason::NotApplicable("System V segments of another IPC namespace are not listed"));
-        }
+        self.namespaces.extend(process.ipc_namespace());
         let descriptors = match process.memory_descriptors(budget) {
             Err(process::Error::OutOfBudget(over)) => return Err(over),
             Err(error) => {
@@ -455,6 +447,9 @@ impl ObjectCounter {
         let Ok((namespace, segments)) = machine.segments() else {
             return;
         };
+        if self.namespaces.iter().any(|own| *own != namespace) {
+            self.may_lack(Reason::NotApplicable("System V segments of another IPC namespace are not listed"));
+        }
         for segment in segments {
             let identity = ObjectIdentity::Segment(namespace.clone(), segment.number);
             if let Some(object) = self.objects.get_mut(&identity) {

@@ -305,7 +305,7 @@ impl Family {
         }
         // The process may have a separate table of descriptors.
         if let Ok(opened) = self.machine.open(process) {
-            self.objects.add_descriptors(&opened.process, &self.machine, &mut self.budget)?;
+            self.objects.add_descriptors(&opened.process, &mut self.budget)?;
         }
         Ok(())
     }

@@ -165,10 +165,10 @@ static COMPARISONS: Table<Comparison> = Table::of(&[
     START.cell(|_, row| Cell::new(&row.start)),
     END.rank(2).cell(|_, row| Cell::new(&row.end)),
     of_bytes("shared").cell(|_, row| bytes(row.page_size, row.counts.shared)),
-    Column::number("yet to copy", 11, Role::Size).cell(|_, row| bytes(row.page_size, row.counts.about_to_copy)),
+    of_bytes("yet to copy").cell(|_, row| bytes(row.page_size, row.counts.about_to_copy)),
     of_bytes("copied").cell(|_, row| bytes(row.page_size, row.counts.copied)),
-    Column::number("only attached", 13, Role::Size).rank(1).cell(|_, row| bytes(row.page_size, row.counts.only_here)),
-    Column::number("only other", 10, Role::Size).rank(1).cell(|_, row| bytes(row.page_size, row.counts.only_there)),
+    of_bytes("only attached").rank(1).cell(|_, row| bytes(row.page_size, row.counts.only_here)),
+    of_bytes("only other").rank(1).cell(|_, row| bytes(row.page_size, row.counts.only_there)),
     REGION.cell(|style, row| region_file(style, Some(&row.region))),
 ]);
 
@@ -185,10 +185,10 @@ impl Record for ComparisonGroup {
 /// `compare … by symbol`. The symbol may be long, and is never cut.
 static COMPARISON_GROUPS: Table<ComparisonGroup> = Table::of(&[
     of_bytes("shared").cell(|_, row| bytes(row.page_size, row.counts.shared)),
-    Column::number("yet to copy", 11, Role::Size).cell(|_, row| bytes(row.page_size, row.counts.about_to_copy)),
+    of_bytes("yet to copy").cell(|_, row| bytes(row.page_size, row.counts.about_to_copy)),
     of_bytes("copied").cell(|_, row| bytes(row.page_size, row.counts.copied)),
-    Column::number("only attached", 13, Role::Size).cell(|_, row| bytes(row.page_size, row.counts.only_here)),
-    Column::number("only other", 10, Role::Size).cell(|_, row| bytes(row.page_size, row.counts.only_there)),
+    of_bytes("only attached").cell(|_, row| bytes(row.page_size, row.counts.only_here)),
+    of_bytes("only other").cell(|_, row| bytes(row.page_size, row.counts.only_there)),
     Column::word(PAGE_BEGINS_IN, 20, Role::Plain).cell(|_, row| Cell::new(&row.symbol)),
 ]);
 
@@ -207,12 +207,9 @@ static SAMPLES: Table<ComparisonSample> = Table::of(&[
     TIME.cell(|style, sample| time(style, sample.time)),
     Column::number("processes", 9, Role::Plain).rank(1).cell(|_, sample| Cell::count(sample.processes)),
     of_bytes("shared").cell(|_, sample| bytes(sample.page_size, sample.counts.shared)),
-    Column::number("yet to copy", 11, Role::Size)
-        .cell(|_, sample| bytes(sample.page_size, sample.counts.about_to_copy)),
+    of_bytes("yet to copy").cell(|_, sample| bytes(sample.page_size, sample.counts.about_to_copy)),
     of_bytes("copied").cell(|_, sample| bytes(sample.page_size, sample.counts.copied)),
-    Column::number("only other", 10, Role::Size)
-        .rank(2)
-        .cell(|_, sample| bytes(sample.page_size, sample.counts.only_there)),
+    of_bytes("only other").rank(2).cell(|_, sample| bytes(sample.page_size, sample.counts.only_there)),
     Column::number("copied / s", 10, Role::Size).cell(|_, sample| match sample.rate {
         Some(rate) => Cell::size(rate),
         None => Cell::of(Role::Dim, "-"),
@@ -220,7 +217,7 @@ static SAMPLES: Table<ComparisonSample> = Table::of(&[
 ]);
 
 const fn of_bytes(title: &'static str) -> Column {
-    Column::number(title, 8, Role::Size)
+    Column::number(title, if title.len() < 8 { 8 } else { title.len() }, Role::Size)
 }
 
 fn bytes(page_size: u64, pages: u64) -> Cell<'static> {

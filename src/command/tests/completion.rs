@@ -27,15 +27,19 @@ fn comparisons_and_the_texts_of_a_field_are_completed() {
     }
 }
 
-#[test]
-fn words_come_before_names_and_functions_when_they_are_begun() {
-    let fake = Fake::new().region(0x40_1000, 0x40_2000, "r-xp", 7, "/bin/program");
+/// Returns a function that lists what is offered for a line in this process, as it is shown.
+fn offered_with(fake: Fake) -> impl Fn(&str) -> Vec<String> {
     let mut state = DebugState::new(process::machine());
     state.attach(fake.target());
-    let offered = |line: &str| {
+    move |line| {
         let offers = complete(COMMANDS, &state, line, line.len(), BETWEEN_KEYS).1;
-        offers.into_iter().map(|offer| offer.shown).collect::<Vec<_>>()
-    };
+        offers.into_iter().map(|offer| offer.shown).collect()
+    }
+}
+
+#[test]
+fn words_come_before_names_and_functions_when_they_are_begun() {
+    let offered = offered_with(Fake::new().region(0x40_1000, 0x40_2000, "r-xp", 7, "/bin/program"));
     let all = offered("account ");
     let place = |word: &str| all.iter().position(|one| one == word);
     assert!(place("with") < place("program") && place("program").is_some(), "{all:?}");
@@ -46,13 +50,7 @@ fn words_come_before_names_and_functions_when_they_are_begun() {
 
 #[test]
 fn words_of_clauses_are_no_names_before_what_follows_them() {
-    let fake = Fake::new().region(0x40_1000, 0x40_2000, "r-xp", 7, "/bin/program");
-    let mut state = DebugState::new(process::machine());
-    state.attach(fake.target());
-    let offered = |line: &str| {
-        let offers = complete(COMMANDS, &state, line, line.len(), BETWEEN_KEYS).1;
-        offers.into_iter().map(|offer| offer.shown).collect::<Vec<_>>()
-    };
+    let offered = offered_with(Fake::new().region(0x40_1000, 0x40_2000, "r-xp", 7, "/bin/program"));
     for line in ["account by ", "account of ", "heap by ", "walk all by "] {
         let all = offered(line);
         let clauses = ["by", "from", "full", "limit", "top", "with"];

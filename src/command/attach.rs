@@ -7,7 +7,7 @@ use crate::hint::habits::{self, Does};
 use crate::kernel::text::is_plain;
 use crate::lang::parser::{Parsed, Raw, Tokens, raw};
 use crate::lang::{Expected, Language, ProcessNeed, Spanned, escape, near, spelling_anywhere};
-use crate::process::{self, Target};
+use crate::process::{self, Machine, Target};
 use crate::report::{TargetEvent, TargetReport};
 use nom::Parser;
 use std::fmt::{self, Formatter};
@@ -184,7 +184,7 @@ pub(super) fn resolve(asked: &str, context: &mut Context) -> Result<process::Res
             Err(process::Error::no_such_process(what).into())
         }
         Err(process::Error::Gone { what, .. }) => {
-            let what = match cgroup_called(asked) {
+            let what = match cgroup_called(asked, &process::machine()) {
                 Some(path) => format!("{what}; a cgroup is called so: `account cgroup {path}`"),
                 None => what_is_meant(asked, what, language),
             };
@@ -194,11 +194,15 @@ pub(super) fn resolve(asked: &str, context: &mut Context) -> Result<process::Res
     }
 }
 
-/// The path of the cgroup whose last part is the name, as it may be typed.
-fn cgroup_called(name: &str) -> Option<String> {
-    let paths = process::machine().cgroup_paths().unwrap_or_default();
-    let is_called = |path: &String| path.rsplit('/').next() == Some(name) && path.chars().all(is_plain);
-    paths.into_iter().map(|path| path.to_string()).find(is_called).filter(|path| !path.contains([' ', '\'', '"', '\\']))
+/// Returns the path of the first cgroup of this name, with or without the kind of its unit, that may be typed as it is.
+pub(super) fn cgroup_called(name: &str, machine: &Machine) -> Option<String> {
+    const UNITS: [&str; 4] = ["", ".service", ".slice", ".scope"];
+    let is_typed = |letter: char| is_plain(letter) && !matches!(letter, ' ' | '\'' | '"' | '\\');
+    let is_called = |path: &String| {
+        let behind = path.rsplit('/').next().and_then(|last| last.strip_prefix(name));
+        behind.is_some_and(|unit| UNITS.contains(&unit)) && path.chars().all(is_typed)
+    };
+    machine.cgroup_paths().ok()?.into_iter().map(|path| path.to_string()).find(is_called)
 }
 
 /// That there is no such process, and what the word may mean: a command with its process in one word, a word of another

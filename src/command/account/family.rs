@@ -490,22 +490,11 @@ pub(super) fn meant(range: &Spanned<lang::Range>, target: &Target, error: eval::
         Ok(found) if !found.is_empty() => error.hint(format!(
             "for the processes of this name: `account of {name}`"
         )),
-        _ => match cgroup_called(&name, &target.machine) {
+        _ => match attach::cgroup_called(&name, &target.machine) {
             Some(path) => error.hint(format!("for the cgroup: `account cgroup {path}`")),
             None => help::word_meant(&name, error),
         },
     }
-}
-
-/// The first cgroup whose path ends with this name, with or without the kind of its unit.
-fn cgroup_called(name: &str, machine: &Machine) -> Option<Name> {
-    let mut paths = machine.cgroup_paths().ok()?.into_iter();
-    paths.find(|path| {
-        let path = path.to_string();
-        let last = path.rsplit('/').next().unwrap_or_default();
-        let behind = last.strip_prefix(name);
-        behind.is_some_and(|kind| ["", ".service", ".slice", ".scope"].contains(&kind))
-    })
 }
 
 /// The note on a name of memory that processes have too.

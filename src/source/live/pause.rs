@@ -5,6 +5,8 @@
 //! up, and until then the next read has the lock again (reader stealing in kernel/locking/rwsem.c), for 4 ms and more.
 //! So pmdb leaves the lock free from time to time, for as long as a wake-up lasts. All threads of pmdb pause together.
 
+use rustix::thread::{current_timer_slack, set_current_timer_slack};
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -12,14 +14,16 @@ use std::time::{Duration, Instant};
 /// How long reads may follow each other without a pause. A thread that maps and unmaps memory waited 2 to 6 ms while
 /// two threads read 1 GiB and paused one by one. It waits 0.6 to 1.4 ms if both pause together.
 const BUSY: Duration = Duration::from_micros(300);
-/// The length of a pause. The kernel adds its timer slack, 50 µs.
+/// The length of a pause.
 const FREE: Duration = Duration::from_micros(20);
 
 /// Makes all threads of pmdb pause together.
 #[derive(Default)]
 pub(super) struct Pauses {
-    /// How long the reads since the last pause held the lock, in all threads together.
+    /// How long the reads since the last pause held the lock. Reads at the same time share the time.
     busy: AtomicU64,
+    /// The number of reads that go on.
+    reads: AtomicU64,
     /// A thread that reads holds it for reading, and a thread that pauses for writing.
     gate: RwLock<()>,
 }
@@ -32,19 +36,32 @@ impl Pauses {
             // Another thread may have paused in the meantime.
             if self.is_due() {
                 self.busy.store(0, Ordering::Relaxed);
-                std::thread::sleep(FREE);
+                pause();
             }
         }
         let _reading = self.gate.read().unwrap_or_else(PoisonError::into_inner);
+        self.reads.fetch_add(1, Ordering::Relaxed);
         let begun = Instant::now();
         let read = read();
         let nanoseconds = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.busy.fetch_add(nanoseconds, Ordering::Relaxed);
+        let together = self.reads.fetch_sub(1, Ordering::Relaxed);
+        self.busy.fetch_add(nanoseconds / together.max(1), Ordering::Relaxed);
         read
     }
 
     fn is_due(&self) -> bool {
         Duration::from_nanos(self.busy.load(Ordering::Relaxed)) >= BUSY
+    }
+}
+
+/// Sleeps for one pause. Without a timer slack of its own, the kernel would add 50 µs.
+fn pause() {
+    let before = current_timer_slack().ok().and_then(NonZeroU64::new);
+    let is_set = set_current_timer_slack(Some(NonZeroU64::MIN)).is_ok();
+    std::thread::sleep(FREE);
+    if is_set {
+        // If this fails, later timers of the thread are more exact than asked for.
+        _ = set_current_timer_slack(before);
     }
 }
 

@@ -58,7 +58,11 @@ impl Puppet {
         let target = puppet.0.attach();
         let space = AddressSpace::at(&target, at(memory)).expect("a space");
         match space.detail(at(memory)).expect("its detail").huge {
-            Ok(true) => Ok((puppet, memory, pages)),
+            Ok(true) => {
+                // Or khugepaged may later collapse what a test gave back of it. The huge page stays.
+                puppet.advises(memory, pages, libc::MADV_NOHUGEPAGE).expect("to keep khugepaged away");
+                Ok((puppet, memory, pages))
+            }
             _ => Err("the kernel gave no huge page, or cannot say"),
         }
     }

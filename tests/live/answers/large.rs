@@ -30,6 +30,8 @@ pub fn huge_page(puppet: &mut Puppet) -> Result<(u64, u64), String> {
     puppet.writes(memory, pages);
     _ = puppet.advises(memory, pages, MADV_COLLAPSE);
     if in_huge_pages(puppet.0.pid(), memory) == bytes {
+        // Or khugepaged may later collapse what a test gave back of it. The huge page stays.
+        puppet.advises(memory, pages, libc::MADV_NOHUGEPAGE).map_err(|errno| format!("errno {errno}"))?;
         Ok((memory, pages))
     } else {
         Err("the kernel gave no huge page".into())

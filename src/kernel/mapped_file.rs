@@ -53,6 +53,28 @@ pub struct MappedFile {
     pub room: Option<FilesystemRoom>,
 }
 
+impl FilesystemRoom {
+    /// Decodes words of `statfs`: type, block size, blocks, free blocks and available blocks. `None` if the filesystem
+    /// counts no blocks, such as a tmpfs without a limit (`simple_statfs` in fs/libfs.c, `shmem_statfs` in
+    /// mm/shmem.c).
+    pub fn from_words(words: &[u64]) -> Option<FilesystemRoom> {
+        let &[filesystem, block, blocks, free, available] = words.first_chunk()?;
+        let in_bytes = |blocks: u64| blocks.saturating_mul(block);
+        (blocks > 0).then(|| FilesystemRoom {
+            bytes: in_bytes(blocks),
+            free: in_bytes(free),
+            available: in_bytes(available),
+            block,
+            is_memory: [TMPFS, HUGETLBFS].contains(&filesystem),
+        })
+    }
+
+    /// Returns the bytes of all files.
+    pub fn used(&self) -> u64 {
+        self.bytes.saturating_sub(self.free)
+    }
+}
+
 impl MappedFile {
     /// The number of words that a probe has for a file.
     pub const WORDS: usize = 14;
@@ -61,8 +83,8 @@ impl MappedFile {
     /// block size, blocks, free blocks and available blocks; major and minor number of the filesystem's device, inode,
     /// allocated blocks of 512 bytes, links. `None` if there are fewer than nine words: captures may lack the others.
     pub fn from_words(words: &[u64]) -> Option<MappedFile> {
-        let (&[mode, major, minor, bytes, filesystem, block, blocks, free, available], rest) =
-            words.split_first_chunk()?;
+        let (&[mode, major, minor, bytes], room) = words.split_first_chunk()?;
+        let (&[filesystem, ..], rest) = room.split_first_chunk::<5>()?;
         let file_type = match mode & 0o170_000 {
             0o100_000 => FileType::Regular,
             0o060_000 => FileType::BlockDevice,
@@ -70,15 +92,7 @@ impl MappedFile {
             _ => FileType::Other,
         };
         let number = |word: u64| u32::try_from(word).unwrap_or(u32::MAX);
-        let in_bytes = |blocks: u64| blocks.saturating_mul(block);
-        // Filesystems without counts (simple_statfs in fs/libfs.c, and a tmpfs without a limit) have 0 in all fields.
-        let room = (blocks > 0).then(|| FilesystemRoom {
-            bytes: in_bytes(blocks),
-            free: in_bytes(free),
-            available: in_bytes(available),
-            block,
-            is_memory: [TMPFS, HUGETLBFS].contains(&filesystem),
-        });
+        let room = FilesystemRoom::from_words(room);
         let device = Device { major: number(major), minor: number(minor) };
         let (identity, allocated, links) = match *rest {
             [major, minor, inode, allocated, links, ..] => {

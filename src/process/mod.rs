@@ -11,6 +11,7 @@ mod counters;
 mod descriptors;
 #[cfg(test)]
 pub(crate) mod fake;
+mod filesystems;
 mod findings;
 mod frame_records;
 mod group_limits;

@@ -162,6 +162,7 @@ const TESTS: &[&[Test]] = &[
 
 const SCENARIOS: &[&[Scenario]] = &[
     account::charges::SCENARIOS,
+    account::filesystems::SCENARIOS,
     account::deleted::SCENARIOS,
     account::device_files::SCENARIOS,
     account::objects::SCENARIOS,

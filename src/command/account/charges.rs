@@ -1,11 +1,12 @@
 //! `account cgroup [PATH]`: what is charged to the group, in classes that add up to memory.current.
 
 use super::family_records::AccountCgroup;
+use super::filesystems;
 use super::records::{FREES_FILE_PAGES, FREES_SHARED_MEMORY, bytes, of_which_most, share};
 use crate::command::floor::Error;
 use crate::command::rows::pull;
 use crate::command::summary::all_frames;
-use crate::inspect::account::{Family, FamilySums, GroupCharges, MemoryObject, MemoryObjects};
+use crate::inspect::account::{Family, FamilySums, GroupCharges, MemoryFilesystem, MemoryObject, MemoryObjects};
 use crate::process::CgroupMemory;
 use crate::render::columns::{Cell, Column, Table};
 use crate::render::text::Text;
@@ -30,6 +31,8 @@ record! {
         freed_by: &'static str,
         /// Of shared memory that nobody maps, the most that is in objects which its processes hold.
         [optional] held: Option<u64>,
+        /// Of shared memory that nobody maps, the most that is in files of tmpfs which its processes do not hold.
+        [optional] files: Option<u64>,
     }
 }
 
@@ -46,16 +49,18 @@ static CHARGES: Table<AccountCharge> = Table::of(&[
     Column::word("freed by", 34, Role::Plain).cell(|_, row| Cell::new(freed_in_parts(row))),
 ]);
 
-/// What frees it; of shared memory apart what frees the objects in the rows below.
+/// What frees it; of shared memory apart what frees the files and objects in the rows below.
 fn freed_in_parts(row: &AccountCharge) -> String {
-    match row.held {
-        Some(held) if held >= row.bytes => "closing of the objects below".to_owned(),
-        Some(held @ 1..) => {
-            let files = "the rest by rm of files in tmpfs (df -t tmpfs), ipcrm (ipcs -m)";
-            format!("up to {} by closing the objects below; {files}", size(held))
-        }
-        _ => row.freed_by.to_owned(),
-    }
+    let is_worth_a_word = |part: u64| part > 0 && part.saturating_mul(100) >= row.bytes;
+    let (files, held) = (row.files.unwrap_or(0), row.held.unwrap_or(0));
+    let below = match (is_worth_a_word(files), is_worth_a_word(held)) {
+        (false, false) => return row.freed_by.to_owned(),
+        (true, false) => "rm of the files below",
+        (true, true) if held < row.bytes => "rm of the files and closing of the objects below",
+        _ => "closing of the objects below",
+    };
+    let rest = row.bytes.saturating_sub(held.saturating_add(files));
+    if is_worth_a_word(rest) { format!("{below}; the rest by ipcrm (ipcs -m)") } else { below.to_owned() }
 }
 
 /// A class in a few words.
@@ -110,9 +115,25 @@ pub(super) fn emit(
         let most = rows.first().map(|(class, bytes)| of_which_most(**bytes, of, words(**class)));
         let charged = memory.current.as_ref().copied().unwrap_or(of);
         sink.answer(format!("cgroup {} is charged {}{}", memory.path, size(charged), most.unwrap_or_default()))?;
-        for (&class, &bytes) in rows {
-            let held = (class == ChargeClass::SharedMemory).then(|| in_objects(objects));
-            sink.emit(&AccountCharge { class, bytes, of, freed_by: freed_by(class), held })?;
+        let held = in_objects(objects);
+        for &(&class, &bytes) in &rows {
+            let is_shared = class == ChargeClass::SharedMemory;
+            let files = is_shared.then(|| in_files(objects).min(bytes));
+            sink.emit(&AccountCharge {
+                class,
+                bytes,
+                of,
+                freed_by: freed_by(class),
+                held: is_shared.then_some(held),
+                files,
+            })?;
+        }
+        for (class, bytes) in rows {
+            let is_hugetlb = *class == ChargeClass::Hugetlb;
+            if let (Ok(objects), true) = (objects, is_hugetlb || *class == ChargeClass::SharedMemory) {
+                let held = if is_hugetlb { 0 } else { held };
+                filesystems::emit(&objects.filesystems, is_hugetlb, (*bytes, held), sink)?;
+            }
         }
     }
     Ok(sink.emit(&of_cgroup(memory, found, sums))?)
@@ -124,6 +145,12 @@ fn in_objects(objects: &Fact<MemoryObjects>) -> u64 {
     let all = objects.iter().flat_map(|objects| &objects.all);
     let shared = all.filter(|object| matches!(object.kind, Memfd | Tmpfs | SharedAnonymous | SystemV));
     shared.map(MemoryObject::unmapped).fold(0, u64::saturating_add)
+}
+
+/// The shared memory in files of tmpfs that the processes do not hold.
+fn in_files(objects: &Fact<MemoryObjects>) -> u64 {
+    let found = objects.iter().flat_map(|objects| filesystems::holding(&objects.filesystems, false));
+    found.map(MemoryFilesystem::not_held).fold(0, u64::saturating_add)
 }
 
 /// The frames that are charged to the group and to those below it.
@@ -304,8 +331,9 @@ pub(super) mod samples {
 
     pub fn all() -> Vec<Box<dyn Record>> {
         let row = |class, bytes| -> Box<dyn Record> {
-            let held = (class == ChargeClass::SharedMemory).then_some(60 << 20);
-            Box::new(AccountCharge { class, bytes, of: 220 << 20, freed_by: freed_by(class), held })
+            let is_shared = class == ChargeClass::SharedMemory;
+            let (held, files) = (is_shared.then_some(60 << 20), is_shared.then_some(20 << 20));
+            Box::new(AccountCharge { class, bytes, of: 220 << 20, freed_by: freed_by(class), held, files })
         };
         let group = AccountCgroup {
             path: "/system.slice/postgresql.service".into(),

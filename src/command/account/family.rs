@@ -186,7 +186,7 @@ impl FamilyOf {
         let listed = processes.len() as u64;
         let sink = &mut *context.sink;
         let family = Family::new(&machine, processes, scan).with_budget(sink.budget()).with_heaps(heaps);
-        let family = family.opening_deleted_files(deleted);
+        let family = family.opening_deleted_files(deleted).with_filesystems(cgroup.is_some());
         let mut family = family.grouped(by.and_then(FamilyKey::of))?;
         let (mut done, mut began) = (0, Instant::now());
         sink.progress(0, listed, "processes")?;

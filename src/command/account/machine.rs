@@ -1,11 +1,14 @@
 //! `account frames`: every physical frame in one class, beside the kernel's counters.
 
-use super::objects;
 use super::records::{bytes, share};
+use super::{filesystems, objects};
 use crate::command::floor::{Context, Error, Flow, Outcome};
 use crate::command::rows::{finish, pull};
 use crate::command::summary::all_frames;
-use crate::inspect::account::{FrameAccountSums, counted_without_mark, counter, frame_account, unattached_segments};
+use crate::inspect;
+use crate::inspect::account::{
+    FrameAccountSums, counted_without_mark, counter, frame_account, memory_filesystems, unattached_segments,
+};
 use crate::kernel::swaps::Compressed;
 use crate::process::{MemoryCounters, SwapUse};
 use crate::render::Record;
@@ -142,10 +145,14 @@ pub(super) fn run(context: &mut Context) -> Outcome {
         classes.into_iter().map(|(class, frames)| row(class, in_bytes(frames), all, &counters)).collect();
     rows.sort_by_cached_key(|row| std::cmp::Reverse(row.bytes));
     rows.iter().try_for_each(|row| sink.emit(row)).map_err(Error::from)?;
-    if stopped.is_none()
-        && let Ok(lone) = unattached_segments(&machine)
-    {
-        objects::emit_rows(&lone, true, sink)?;
+    if stopped.is_none() {
+        if let Ok(lone) = unattached_segments(&machine) {
+            objects::emit_rows(&lone, true, sink)?;
+        }
+        let shared = rows.iter().find(|row| row.class == FrameClass::SharedMemory).map_or(0, |row| row.bytes);
+        let filesystems = memory_filesystems(&machine, &mut sink.budget()).map_err(inspect::Error::from)?;
+        // What processes hold is not counted here.
+        filesystems::emit(&filesystems, false, (shared, shared), sink)?;
     }
     let last = AccountMachine {
         bytes: all,

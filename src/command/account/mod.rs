@@ -6,6 +6,7 @@ mod change_records;
 mod charges;
 pub(super) mod family;
 pub(super) mod family_records;
+mod filesystems;
 mod machine;
 pub(super) mod objects;
 mod one;
@@ -33,6 +34,7 @@ use crate::render::More;
 #[cfg(test)]
 use crate::render::Record;
 use crate::report::{Declared, Shape};
+use filesystems::AccountFilesystem;
 use machine::{AccountFrames, AccountMachine};
 use nom::Parser;
 use nom::combinator::opt;
@@ -145,6 +147,7 @@ impl Command for AccountFor {
         AccountMember::SHAPE,
         AccountFamily::SHAPE,
         AccountCharge::SHAPE,
+        AccountFilesystem::SHAPE,
         AccountCgroup::SHAPE,
         AccountFrames::SHAPE,
         AccountMachine::SHAPE,
@@ -210,6 +213,7 @@ explains classes and words. Rss leaves out hugetlb pages, page tables and swap: 
             of_family,
             change_records::samples::all(),
             charges::samples::all(),
+            filesystems::samples::all(),
             machine::samples::all(),
         ]
         .into_iter()

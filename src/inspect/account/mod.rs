@@ -39,10 +39,12 @@
 mod accounting;
 mod class;
 mod family;
+mod filesystems;
 mod frame_counts;
 mod frames;
 mod grouped;
 mod mapped_parts;
+mod object_regions;
 mod objects;
 mod overlaps;
 mod proof;
@@ -58,6 +60,7 @@ pub use family::{
     ChargeSearch, ClassSum, Family, FamilyGroup, FamilyGroupKey, FamilyKey, FamilyMember, FamilyStep, FamilySums,
     GroupCharges, UncountedProcesses, called, descendants, of_cgroup,
 };
+pub use filesystems::{MemoryFilesystem, MemoryFilesystems, memory_filesystems};
 pub use frames::{FrameAccount, FrameAccountSums, counted_without_mark, counter, frame_account};
 pub use grouped::{AccountSums, GroupedAccounting};
 pub use objects::{

@@ -7,15 +7,14 @@
 //! by its offset in the object: this needs no frame numbers, and a page that several processes map counts once.
 
 use super::super::address_space::AddressSpace;
-use super::super::classify::Backing;
 use super::super::page::Page;
-use super::super::region::ViewedRegion;
+use super::filesystems::MemoryFilesystems;
 use super::mapped_parts::MappedParts;
+use super::object_regions::{is_of_object, is_of_ring, kind};
 use crate::budget::{Budget, OutOfBudget};
 use crate::inspect::Result;
 use crate::kernel::descriptors::{RING, ring_offset};
-use crate::kernel::mapped_file::{HUGETLBFS, MappedFile, OTHER_NUMBERS, TMPFS};
-use crate::kernel::maps;
+use crate::kernel::mapped_file::{MappedFile, OTHER_NUMBERS};
 use crate::kernel::segments::Segment;
 use crate::kernel::{Device, Name, PageSize, Region, State};
 use crate::process::{self, KernelDescriptor, KernelMemory, Machine, MemoryDescriptor, Process};
@@ -130,6 +129,9 @@ pub struct MemoryObjects {
     pub unknown: Option<Reason>,
     /// The deleted files on disks that may have pages in the page cache; `None` if none was opened.
     pub unknown_files: Option<UnknownFiles>,
+    /// The filesystems in memory with files that the processes do not hold; none unless they were
+    /// [requested](super::Family::with_filesystems).
+    pub filesystems: MemoryFilesystems,
 }
 
 /// The direction in which a sum is inexact.
@@ -229,8 +231,8 @@ impl ObjectCounter {
         self.deleted = Some(UnknownFiles::default());
     }
 
-    /// Adds a page of a region whose [parts are counted](has_counted_parts), if it is in a page table. A private copy
-    /// is no page of the object.
+    /// Adds a page of a region whose [parts are counted](super::object_regions::has_counted_parts), if it is in a page
+    /// table. A private copy is no page of the object.
     pub fn add_page(&mut self, region: &Region, page: &Page, size: PageSize) {
         let is_ring = is_of_ring(region);
         match page.state() {
@@ -463,6 +465,13 @@ impl ObjectCounter {
         }
     }
 
+    /// Returns the bytes of all files on a device, in page tables or not.
+    pub fn bytes_on(&self, device: Device) -> u64 {
+        let is_there = |identity: &ObjectIdentity| matches!(identity, ObjectIdentity::File(on, _) if *on == device);
+        let there = self.objects.iter().filter(|(identity, _)| is_there(identity));
+        there.map(|(_, object)| object.bytes).fold(0, u64::saturating_add)
+    }
+
     /// Returns the objects that have pages in no page table.
     pub fn finish(mut self, machine: &Machine) -> MemoryObjects {
         self.add_segments(machine);
@@ -479,7 +488,8 @@ impl ObjectCounter {
         };
         objects.retain(|object| object.unmapped() > 0 && !is_whole(object));
         objects.sort_by_cached_key(|object| Reverse(object.unmapped()));
-        MemoryObjects { all: objects, unknown: self.unknown, unknown_files: self.deleted }
+        let filesystems = MemoryFilesystems::default();
+        MemoryObjects { all: objects, unknown: self.unknown, unknown_files: self.deleted, filesystems }
     }
 }
 
@@ -504,47 +514,4 @@ fn unattached(segment: &Segment, identity: ObjectIdentity, machine: &Machine) ->
         creator_runs: machine.runs_creator(segment),
         ..MemoryObject::new(ObjectKind::SystemV, identity, name, segment.bytes)
     }
-}
-
-/// Returns whether a region maps an object whose memory does not end with the mapping.
-pub(super) fn is_of_object(viewed: &ViewedRegion) -> bool {
-    let region = &viewed.region;
-    let name = region.name.as_bytes();
-    match viewed.backing {
-        Backing::Shmem | Backing::Hugetlb | Backing::Secret => true,
-        Backing::Driver => name.starts_with(b"/dmabuf:") || name == GUEST_MEMORY,
-        // The first segment of a namespace has the number 0, like the inode of mappings without a file.
-        _ => region.is_segment(),
-    }
-}
-
-/// Returns whether the pages of a region in page tables are subtracted from those of its object or deleted file.
-pub(super) fn has_counted_parts(viewed: &ViewedRegion) -> bool {
-    is_of_object(viewed) || is_of_ring(&viewed.region) || viewed.region.is_deleted_file()
-}
-
-/// Returns whether a region maps a ring of io_uring.
-fn is_of_ring(region: &Region) -> bool {
-    region.name.as_bytes() == RING
-}
-
-/// The name of guest memory of a virtual machine.
-const GUEST_MEMORY: &[u8] = b"anon_inode:[kvm-gmem]";
-
-/// Returns the kind of a file in memory, by its file system. Names count only if the kernel gives them.
-fn kind(name: &Name, deleted: bool, file: &MappedFile) -> Option<ObjectKind> {
-    let name = name.as_bytes();
-    Some(match file.filesystem {
-        TMPFS if file.links > 0 => ObjectKind::Tmpfs,
-        TMPFS if name.starts_with(b"/memfd:") => ObjectKind::Memfd,
-        TMPFS if deleted && name.starts_with(maps::SEGMENT) => ObjectKind::SystemV,
-        // Named shared memory (PR_SET_VMA_ANON_NAME) has no path: [anon_shmem:NAME].
-        TMPFS if name == b"/dev/zero" || !name.starts_with(b"/") => ObjectKind::SharedAnonymous,
-        TMPFS => ObjectKind::Tmpfs,
-        HUGETLBFS => ObjectKind::Hugetlb,
-        _ if file.is_secret() => ObjectKind::Secret,
-        _ if file.is_dma_buffer() => ObjectKind::DmaBuffer,
-        _ if name == GUEST_MEMORY => ObjectKind::GuestMemory,
-        _ => return None,
-    })
 }

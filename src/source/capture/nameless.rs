@@ -324,6 +324,7 @@ impl Nameless {
                 answer.map_err(|error| without_subject(error, "whether this file was deleted"))
             }
             Probe::IsNamed(..) => left_out("the path of this file"),
+            Probe::Filesystem(..) | Probe::OwnFilesystem(..) => left_out("the path of this filesystem"),
             Probe::MappedFile(region) => {
                 let answer = self.source.get(Probe::MappedFile(&self.original(region)), budget);
                 answer.map_err(|error| without_subject(error, "the file of this region"))

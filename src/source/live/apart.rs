@@ -322,15 +322,24 @@ impl Storage {
 
     /// Returns the device of the filesystem at `path`, without regard to links, if a server provides it.
     pub(super) fn served_at(&self, path: &[u8]) -> Option<Device> {
-        let holds = |mount: &&Mount| {
+        // Of several mounts on one directory only the last one is visible.
+        let nearest = self.on_the_way_to(path).max_by_key(|mount| mount.point.as_bytes().len());
+        nearest.filter(|mount| mount.is_served()).map(|mount| mount.device)
+    }
+
+    /// Returns the device of a filesystem through which `path` leads, if a server provides it or mounts what is below.
+    pub(super) fn served_above(&self, path: &[u8]) -> Option<Device> {
+        let served = self.on_the_way_to(path).find(|mount| mount.is_served() || mount.filesystem == "autofs");
+        served.map(|mount| mount.device)
+    }
+
+    /// Returns the mounts at `path` and at the directories above it.
+    fn on_the_way_to(&self, path: &[u8]) -> impl Iterator<Item = &Mount> {
+        self.0.iter().filter(move |mount| {
             let point = mount.point.as_bytes();
             let rest = path.strip_prefix(point.strip_suffix(b"/").unwrap_or(point));
             rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'/')))
-        };
-        // Of several mounts on one directory only the last one is visible.
-        let mounts = self.0.iter().filter(holds);
-        let nearest = mounts.max_by_key(|mount| mount.point.as_bytes().len());
-        nearest.filter(|mount| mount.is_served()).map(|mount| mount.device)
+        })
     }
 }
 

@@ -6,6 +6,7 @@ mod backing;
 mod cgroups;
 mod directory;
 mod features;
+mod filesystem;
 mod handle;
 mod kernel_records;
 mod mapped_file;
@@ -207,6 +208,10 @@ impl Live {
             Probe::DescriptorCache(place, file) => {
                 mapped_file::cached_of_descriptor(self.attached()?, place, file, budget)
             }
+            Probe::Filesystem(device, point) => {
+                let attached = self.attached()?;
+                filesystem::room(attached.directory(), &attached.memory(), device, point)
+            }
             probe => self.machine.probe(probe),
         }
     }
@@ -384,8 +389,10 @@ impl LiveMachine {
                 let own = own.map_err(|error| Error::io("opening /proc/self", error))?;
                 return features::follow(&own, range).map(|()| Vec::new());
             }
+            Probe::OwnFilesystem(device, point) => return filesystem::own_room(device, point),
             Probe::Follow(_)
             | Probe::IsNamed(..)
+            | Probe::Filesystem(..)
             | Probe::MappedFile(_)
             | Probe::Descriptor(..)
             | Probe::DescriptorMount(..)

@@ -448,7 +448,9 @@ pub(super) fn probe(probe: Probe<'_>) -> Option<&'static str> {
         | Probe::IsNamed(..)
         | Probe::Descriptor(..)
         | Probe::DescriptorMount(..)
-        | Probe::DescriptorCache(..) => None,
+        | Probe::DescriptorCache(..)
+        | Probe::Filesystem(..)
+        | Probe::OwnFilesystem(..) => None,
     }
 }
 

@@ -18,6 +18,7 @@ pub mod command;
 pub mod deleted;
 pub mod device_files;
 mod family;
+pub mod filesystems;
 mod fork_cost;
 pub mod objects;
 mod rests;
@@ -72,6 +73,7 @@ pub const TESTS: &[Test] = &[
     ("account::a_huge_page_given_back_in_part", rests::a_huge_page_given_back_in_part),
     ("account::a_cgroup_with_page_cache", family::a_cgroup_with_page_cache),
     ("account::charges_add_up_to_the_group", charges::charges_add_up_to_the_group),
+    ("account::files_of_a_tmpfs_have_its_path", filesystems::files_of_a_tmpfs_have_its_path),
     ("account::a_cgroup_that_is_charged_less", family::a_cgroup_that_is_charged_less),
 ];
 

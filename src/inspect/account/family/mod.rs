@@ -38,7 +38,9 @@ use super::super::classify::Backing;
 use super::super::page::{Evidence, Page};
 use super::super::sweep::Sweep;
 use super::super::{Error, Result};
-use super::objects::{MemoryObjects, ObjectCounter, has_counted_parts};
+use super::filesystems::FilesystemSearch;
+use super::object_regions::has_counted_parts;
+use super::objects::{MemoryObjects, ObjectCounter};
 use super::rests::RestSearch;
 use crate::access::Identity;
 use crate::budget::Budget;
@@ -128,6 +130,8 @@ pub struct Family {
     runs: Vec<(FrameNumber, u64)>,
     pages: u64,
     objects: ObjectCounter,
+    /// The filesystems in memory, if they are requested.
+    filesystems: Option<FilesystemSearch>,
     rests: RestSearch,
     uncounted: UncountedProcesses,
 }
@@ -154,6 +158,7 @@ impl Family {
             runs: Vec::new(),
             pages: 0,
             objects: ObjectCounter::default(),
+            filesystems: None,
             rests: RestSearch::of(machine),
             uncounted: UncountedProcesses::default(),
         }
@@ -186,6 +191,11 @@ impl Family {
         self
     }
 
+    /// Adds the filesystems in memory that pmdb and the processes see to the [objects](Self::objects) if `find` is set.
+    pub fn with_filesystems(self, find: bool) -> Self {
+        Family { filesystems: find.then(FilesystemSearch::default), ..self }
+    }
+
     /// Returns the next step; `None` after the last one.
     ///
     /// # Errors
@@ -194,6 +204,9 @@ impl Family {
     pub fn next(&mut self) -> Result<Option<FamilyStep>> {
         let Some((space, mut sweep)) = self.current.take() else {
             self.budget.look()?;
+            if let Some(filesystems) = self.filesystems.as_mut().filter(|_| self.next == 0) {
+                filesystems.add_own(&self.machine, &mut self.budget)?;
+            }
             let Some(process) = self.processes.get(self.next).cloned() else {
                 return Ok(None);
             };
@@ -257,6 +270,9 @@ impl Family {
             let need = self.need(&space)?;
             self.objects.enter(&space);
             self.objects.add_process(&space, &mut self.budget)?;
+            if let Some(filesystems) = &mut self.filesystems {
+                filesystems.add_process(&target.process, &mut self.budget)?;
+            }
             let spans = space.spans();
             self.looked_at = (0, spans.iter().map(|span| span.pages(space.page_size())).sum());
             let sweep = space.pages(&spans, need).with_budget(self.budget.clone());
@@ -416,7 +432,9 @@ impl Family {
     /// page tables of these processes. It is called once, after the last step. Returns none if frame numbers are
     /// hidden.
     pub fn objects(&mut self) -> MemoryObjects {
-        std::mem::take(&mut self.objects).finish(&self.machine)
+        let counter = std::mem::take(&mut self.objects);
+        let filesystems = self.filesystems.take().unwrap_or_default().finish(|device| counter.bytes_on(device));
+        MemoryObjects { filesystems, ..counter.finish(&self.machine) }
     }
 
     /// Returns the machine of the processes.

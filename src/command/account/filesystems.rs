@@ -1,0 +1,114 @@
+//! The rows of `account` for filesystems in memory, whose files nobody may have open.
+
+use super::records::bytes;
+use crate::inspect::account::{MemoryFilesystem, MemoryFilesystems};
+use crate::kernel::Name;
+use crate::render::columns::{Cell, Column, Table};
+use crate::render::text::Text;
+use crate::render::theme::Role;
+use crate::render::{Record, Sink};
+use crate::report::Stopped;
+use crate::report::record::record;
+
+record! {
+    /// A filesystem in memory (tmpfs, hugetlbfs) with files that no counted process maps or has open. Its pages belong
+    /// to the group that wrote them first.
+    pub struct AccountFilesystem as "account-filesystem" {
+        /// Its type: `tmpfs`, `devtmpfs`, `hugetlbfs` …
+        filesystem: String,
+        /// The directory where it is mounted; in another mount namespace by way of `/proc/PID/root`.
+        path: Name,
+        /// Its device number.
+        device: String,
+        /// Bytes of all files, in memory or in swap.
+        used: u64,
+        /// Of these, bytes of files that the counted processes map or have open.
+        held: u64,
+        /// The most that the other files have of the memory in question.
+        at_most: u64,
+        /// All bytes in question: what is charged to the group and in no page table, or all shared memory of the
+        /// machine.
+        of: u64,
+        /// The action that frees the memory.
+        freed_by: &'static str,
+    }
+}
+
+impl Record for AccountFilesystem {
+    fn write(&self, text: &mut Text) {
+        text.row_of_share(&FILESYSTEMS, self, Some(&place(self)), (self.at_most, self.of));
+    }
+}
+
+static FILESYSTEMS: Table<AccountFilesystem> = Table::of(&[
+    bytes("at most").cell(|_, row| Cell::size(row.at_most)),
+    bytes("used").cell(|_, row| Cell::size(row.used)),
+    Column::word("files that no counted process holds, in", 39, Role::Plain).cell(|_, row| Cell::new(place(row))),
+    Column::word("freed by", 8, Role::Plain).cell(|_, row| Cell::new(row.freed_by)),
+]);
+
+/// `/dev/shm (tmpfs)`
+fn place(row: &AccountFilesystem) -> String {
+    format!("{} ({})", row.path, row.filesystem)
+}
+
+/// The filesystems that may have some of these bytes in files, those with the most first.
+pub(super) fn holding(filesystems: &MemoryFilesystems, is_hugetlb: bool) -> impl Iterator<Item = &MemoryFilesystem> {
+    filesystems.all.iter().filter(move |one| one.is_hugetlb == is_hugetlb)
+}
+
+/// Emits a row for each filesystem that may have some of `of` bytes in files. `others` of these bytes may be elsewhere.
+pub(super) fn emit(
+    filesystems: &MemoryFilesystems,
+    is_hugetlb: bool,
+    (of, others): (u64, u64),
+    sink: &mut dyn Sink,
+) -> Result<(), Stopped> {
+    holding(filesystems, is_hugetlb).try_for_each(|one| sink.emit(&row(one, of)))?;
+    let known = holding(filesystems, is_hugetlb).map(MemoryFilesystem::not_held).fold(others, u64::saturating_add);
+    match &filesystems.unknown {
+        Some(reason) if known < of => sink.note(format!("files may be in other filesystems too: {}", reason.cause())),
+        _ => Ok(()),
+    }
+}
+
+fn row(one: &MemoryFilesystem, of: u64) -> AccountFilesystem {
+    AccountFilesystem {
+        filesystem: one.kind.clone(),
+        path: one.path.clone(),
+        device: one.device.to_string(),
+        used: one.used,
+        held: one.held,
+        at_most: one.not_held().min(of),
+        of,
+        freed_by: "rm",
+    }
+}
+
+/// Samples of its records.
+#[cfg(test)]
+pub(in crate::command) mod samples {
+    use super::*;
+
+    pub fn all() -> Vec<Box<dyn Record>> {
+        let shm = AccountFilesystem {
+            filesystem: "tmpfs".into(),
+            path: Name::from("/dev/shm"),
+            device: "00:18".to_owned(),
+            used: 80 << 20,
+            held: 60 << 20,
+            at_most: 20 << 20,
+            of: 80 << 20,
+            freed_by: "rm",
+        };
+        let inner = AccountFilesystem {
+            path: Name::from("/proc/812/root/run/a\nb"),
+            used: 600 << 20,
+            held: 0,
+            at_most: 80 << 20,
+            ..shm.clone()
+        };
+        let small = AccountFilesystem { path: Name::from("/run"), at_most: 4096, ..shm.clone() };
+        vec![Box::new(inner), Box::new(shm), Box::new(small)]
+    }
+}

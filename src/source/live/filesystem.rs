@@ -1,0 +1,75 @@
+//! How full a mounted filesystem in memory is, by `statfs`. No directory is read and no file is opened.
+
+use super::apart::{Storage, answer, words};
+use super::directory::Directory;
+use super::memory::Memory;
+use super::module_file::{Root, kind_of, numbers};
+use crate::access::{Error, Result};
+use crate::kernel::{Device, Name};
+use rustix::fd::OwnedFd;
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstat, fstatfs, openat2};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+/// Returns the words of [`FilesystemRoom`](crate::kernel::mapped_file::FilesystemRoom) for the filesystem with this
+/// device at `point` in the root of a process.
+pub(super) fn room(process: &Directory, memory: &Memory, device: Device, point: &[u8]) -> Result<Vec<u64>> {
+    let storage = Storage::of(process, memory)?;
+    through(&storage, (device, point), || Root::of(process, memory).find(point))
+}
+
+/// Returns the same for pmdb's root.
+pub(super) fn own_room(device: Device, point: &[u8]) -> Result<Vec<u64>> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let find = || openat2(CWD, OsStr::from_bytes(point), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS);
+    through(&*Storage::own()?, (device, point), find)
+}
+
+/// Returns the words of what `find` finds. A child process does it if the path leads through a server, which may not
+/// reply.
+fn through(
+    storage: &Storage,
+    (device, point): (Device, &[u8]),
+    find: impl FnOnce() -> rustix::io::Result<OwnedFd>,
+) -> Result<Vec<u64>> {
+    let name = Name::new(point);
+    let read = || {
+        let failed = |error| Error::io(format!("looking at the filesystem at {name}"), error);
+        let found = find().map_err(failed)?;
+        if numbers(&fstat(&found).map_err(failed)?).0 != device {
+            return Err(Error::not_available(format!("another filesystem is mounted over that at {name}")));
+        }
+        let system = fstatfs(&found).map_err(failed)?;
+        Ok(vec![kind_of(&system), system.f_bsize as u64, system.f_blocks, system.f_bfree, system.f_bavail])
+    };
+    match storage.served_above(point) {
+        None => read(),
+        Some(server) => {
+            let answered = answer(server, &name, || Ok(read()?.into_iter().flat_map(u64::to_ne_bytes).collect()))?;
+            Ok(words(&answered).collect())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::mapped_file::{FilesystemRoom, TMPFS};
+
+    #[test]
+    fn the_filesystem_must_have_the_device() {
+        let point = b"/dev/shm";
+        let Ok(found) = openat2(CWD, "/dev/shm", OFlags::PATH, Mode::empty(), ResolveFlags::NO_SYMLINKS) else {
+            return crate::skips::skip("the_filesystem_must_have_the_device", "there is no /dev/shm");
+        };
+        let (device, _) = numbers(&fstat(&found).expect("its numbers"));
+        let words = own_room(device, point).expect("its words");
+        assert_eq!(words.len(), 5);
+        if words[0] == TMPFS {
+            assert!(FilesystemRoom::from_words(&words).is_none_or(|room| room.is_memory && room.used() <= room.bytes));
+        }
+        let other = Device { minor: device.minor + 1, ..device };
+        let error = own_room(other, point).expect_err("another device");
+        assert!(error.to_string().contains("mounted over that at /dev/shm"), "{error}");
+    }
+}

@@ -70,6 +70,13 @@ impl FrameHolders {
         }
     }
 
+    /// Whether pins or other unexplained references keep it in its frames. One reference more may be of a batch for the
+    /// LRU lists, which the kernel empties before it moves pages.
+    pub(super) fn is_kept(self) -> bool {
+        let has_others = || self.holders().is_some_and(|holders| holders.others > 1);
+        matches!(self.pins, Pins::Exactly(1..) | Pins::AtMost(_)) || has_others()
+    }
+
     /// How often it is pinned.
     ///
     /// # Errors

@@ -25,6 +25,10 @@ pub struct HugeSettings {
     pub max_swapped: Option<u64>,
     /// `max_ptes_shared`: the most shared pages in such a range (since Linux 5.8).
     pub max_shared: Option<u64>,
+    /// `pages_to_scan`: the pages, of all processes, that khugepaged scans before it sleeps.
+    pub scanned: Option<u64>,
+    /// `scan_sleep_millisecs`: the milliseconds that it sleeps then.
+    pub sleep: Option<u64>,
 }
 
 /// The settings for transparent huge pages of one size.
@@ -76,6 +80,8 @@ impl Machine {
             max_empty: self.setting(KernelSetting::CollapseEmpty),
             max_swapped: self.setting(KernelSetting::CollapseSwapped),
             max_shared: self.setting(KernelSetting::CollapseShared),
+            scanned: self.setting(KernelSetting::CollapseScan),
+            sleep: self.setting(KernelSetting::CollapseSleep),
         })
     }
 

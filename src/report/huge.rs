@@ -70,6 +70,8 @@ worded! {
         Empty = "empty",
         /// More shared than max_ptes_shared.
         Shared = "shared",
+        /// Pinned pages (`pins` shows by whom).
+        Pinned = "pinned",
         /// Not used lately (Referenced is 0).
         Unused = "unused",
     }

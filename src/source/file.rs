@@ -127,6 +127,10 @@ questions_of! {
         CollapseSwapped = "max-ptes-swap" => machine(Once, Nothing),
         /// `max_ptes_shared`: the most shared pages in such a range.
         CollapseShared = "max-ptes-shared" => machine(Once, Nothing),
+        /// `pages_to_scan`: the pages that khugepaged scans before it sleeps.
+        CollapseScan = "pages-to-scan" => machine(Once, Nothing),
+        /// `scan_sleep_millisecs`: the milliseconds that it sleeps then.
+        CollapseSleep = "scan-sleep-millisecs" => machine(Once, Nothing),
         /// Free pages of the hugetlb pool with pages of this many bytes.
         FreePoolPages(bytes: u64) = "free-hugepages" => machine(EachPool, Nothing),
         /// Free pages of the pool on a node.
@@ -248,6 +252,8 @@ impl KernelSetting {
             KernelSetting::CollapseEmpty => transparent("khugepaged/max_ptes_none"),
             KernelSetting::CollapseSwapped => transparent("khugepaged/max_ptes_swap"),
             KernelSetting::CollapseShared => transparent("khugepaged/max_ptes_shared"),
+            KernelSetting::CollapseScan => transparent("khugepaged/pages_to_scan"),
+            KernelSetting::CollapseSleep => transparent("khugepaged/scan_sleep_millisecs"),
             KernelSetting::FreePoolPages(bytes) => pool(bytes, "free_hugepages"),
             KernelSetting::FreePoolPagesOf(node, bytes) => {
                 format!("devices/system/node/node{node}/hugepages/hugepages-{}kB/free_hugepages", bytes >> 10)
@@ -270,6 +276,8 @@ impl KernelSetting {
             KernelSetting::CollapseEmpty => "the most empty pages that khugepaged allows",
             KernelSetting::CollapseSwapped => "the most swapped pages that khugepaged allows",
             KernelSetting::CollapseShared => "the most shared pages that khugepaged allows",
+            KernelSetting::CollapseScan => "the pages that khugepaged scans before it sleeps",
+            KernelSetting::CollapseSleep => "the time that khugepaged sleeps",
             KernelSetting::FreePoolPages(_) => "free pages of the hugetlb pool",
             KernelSetting::FreePoolPagesOf(..) => "free pages of the hugetlb pool on a node",
             KernelSetting::MemoryBlockBytes => "bytes of a block of memory",

@@ -60,8 +60,8 @@ make a huge page now:
   only reason  the memory without another reason: a change here has an effect
   most in      the region with most of this memory
 
-If nothing visible is in the way, the summary lists what may have been in the past. References that keep a page where it \
-is are not visible (`pins` shows some). Free blocks are no reason: the kernel can \
+If nothing visible is in the way, the summary lists what may have been in the past. Without /proc/kcore only pins of \
+buffers that are registered with io_uring are visible. Free blocks are no reason: the kernel can \
 make some by compaction.
 
   ADDR          only the huge page around the address
@@ -286,6 +286,11 @@ fn summary(
         max_empty: settings.max_empty,
         max_swapped: settings.max_swapped,
         max_shared: settings.max_shared,
+        scanned: settings
+            .scanned
+            .and_then(|pages| pages.checked_mul(space.page_size().bytes())?.checked_next_multiple_of(size)),
+        sleep: settings.sleep,
+        pins: sweep.why_pins_unknown().map_or(Ok(true), |reason| Err(reason.clone())),
         changed: !sweep.changed_ranges().is_empty(),
         cut_short,
     }

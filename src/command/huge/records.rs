@@ -9,7 +9,7 @@ use crate::render::text::block::{ANONYMOUS, region_file_name};
 use crate::render::text::lines::Lines;
 use crate::render::text::{Text, pages};
 use crate::render::theme::Role;
-use crate::render::units::{counted, size};
+use crate::render::units::{counted, duration, size};
 use crate::report::record::record;
 use crate::report::{Fact, HugeBy, HugePast, HugeRefusal, RegionBrief};
 use std::borrow::Cow;
@@ -122,6 +122,12 @@ record! {
         max_swapped: Option<u64>,
         /// The most shared pages (`max_ptes_shared`).
         max_shared: Option<u64>,
+        /// Bytes that khugepaged examines, of all processes, before it sleeps (`pages_to_scan`, as whole huge pages).
+        scanned: Option<u64>,
+        /// Milliseconds that it sleeps (`scan_sleep_millisecs`).
+        sleep: Option<u64>,
+        /// Whether pins are known; if not, only those of buffers that are registered with io_uring.
+        pins: Fact<bool>,
         /// Whether regions changed during the command.
         changed: bool,
         /// Whether the command was interrupted: the sums are then of the first part.
@@ -244,7 +250,10 @@ pub(super) fn answer(pages: &HugePages, rows: &[HugeRow], range: Option<&str>) -
             format!(". {} is untouched: the next access maps a small page ({})", size(row.bytes), words(row))
         }
         Some(_) => format!(". Main reason ({}): {}", size(row.bytes), words(row)),
-        None => format!(". MADV_COLLAPSE or khugepaged can make {} of it huge", size(row.bytes)),
+        None => {
+            let unless = if pages.pins.is_err() { ", unless pages are pinned (unknown here)" } else { "" };
+            format!(". MADV_COLLAPSE or khugepaged can make {} of it huge{unless}", size(row.bytes))
+        }
     });
     format!("{range}{} ({}) has {huge}{small}{why}", pages.process, pages.pid)
 }
@@ -350,9 +359,17 @@ fn blocks_and_past(lines: &mut Lines, pages: &HugePages) {
         }
     }
     if !pages.past.is_empty() {
+        if let (Some(bytes), Some(sleep @ 1..)) = (pages.scanned, pages.sleep) {
+            let pace = format!("khugepaged examines at most {} every {}", size(bytes), duration(sleep as f64 / 1000.0));
+            lines.line().indent(2).plain(pace + ", of all processes");
+        }
         lines.line().indent(2).plain("possible causes where nothing visible is in the way:");
         for past in &pages.past {
-            lines.line().indent(4).plain(format!("  {}", fragment(past.about())));
+            let unknown = match (past, &pages.pins) {
+                (HugePast::Pinned, Err(reason)) => format!(" (unknown here: {})", reason.cause()),
+                _ => String::new(),
+            };
+            lines.line().indent(4).plain(format!("  {}{unknown}", fragment(past.about())));
         }
     }
     pages::remarks(lines, pages.cut_short, pages.changed);
@@ -412,6 +429,9 @@ pub(in crate::command) mod samples {
             max_empty: Some(511),
             max_swapped: Some(64),
             max_shared: Some(256),
+            scanned: Some(16 << 20),
+            sleep: Some(10_000),
+            pins: Ok(true),
             changed: false,
             cut_short: false,
         };
@@ -430,6 +450,9 @@ pub(in crate::command) mod samples {
             max_empty: None,
             max_swapped: None,
             max_shared: None,
+            scanned: None,
+            sleep: None,
+            pins: Err(Reason::NotOnThisKernel("there is no /proc/kcore".into())),
             changed: true,
             cut_short: true,
             hides_swapped: true,

@@ -1,11 +1,12 @@
 //! `pins` on made-up processes.
 
 use super::{World, all, notes, records};
+use crate::command::huge::records::{HugePages, HugeRow};
 use crate::command::pins::{HeldPages, PinHolder, PinsSummary};
 use crate::kernel::PageFlags;
 use crate::process::fake::{HUGE, PAGE, region};
 use crate::process::{FrameOwner, FrameRecord, ProcessHandle, Target};
-use crate::report::PageGroup;
+use crate::report::{HugeRefusal, PageGroup};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -141,4 +142,26 @@ fn of_groups_by_references_the_largest_are_shown() {
         assert_eq!((pages.len(), pages[0]), (rows, 7), "{line}");
         assert_eq!(notes(&records), [more], "{line}");
     }
+}
+
+/// A page that is pinned keeps the whole place of a huge page from khugepaged.
+#[test]
+fn pins_are_in_the_way_of_huge_pages() {
+    let huge = |buffers: &[(u64, u64)], pinned: Option<bool>| {
+        let mut world = World { huge: Vec::new(), ..world(buffers) };
+        *world.regions.lock().expect("a lock") = vec![region(HUGE, HUGE)];
+        world.maps(HUGE, HUGE, 8 * HUGE);
+        world.records = pinned.map(|is_pinned| {
+            let references = |frame| if is_pinned && frame == 8 * HUGE + 3 { 1025 } else { 1 };
+            (8 * HUGE..9 * HUGE).map(|frame| (frame, record(0, references(frame), 1, None))).collect()
+        });
+        let records = records("huge", world.target().1);
+        let is_refused = all::<HugeRow>(&records).any(|row| row.reason == Some(HugeRefusal::Pinned));
+        (is_refused, all::<HugePages>(&records).next().expect("a sum").pins.is_ok())
+    };
+    assert_eq!(huge(&[], None), (false, false));
+    assert_eq!(huge(&[(HUGE + 7, 1)], None), (true, false));
+    assert_eq!(huge(&[(2 * HUGE, 1)], None), (false, false));
+    assert_eq!(huge(&[], Some(true)), (true, true));
+    assert_eq!(huge(&[], Some(false)), (false, true));
 }

@@ -1,5 +1,6 @@
 //! The contents of the place of one huge page.
 
+use super::super::holders::FrameHolders;
 use super::super::page::Page;
 use crate::kernel::{Kind, State};
 use crate::process::BackingContent;
@@ -15,6 +16,8 @@ pub(super) struct Stretch {
     pub shared: u64,
     /// Those small pages of which it is unknown whether they have other mappings.
     pub maybe_shared: u64,
+    /// Those small pages that are known to be pinned.
+    pub pinned: u64,
     /// Pages that one PMD maps.
     pub huge: u64,
     /// Present pages of which it is unknown whether one PMD maps them.
@@ -95,6 +98,9 @@ impl Stretch {
                 self.small += pages;
                 if kind == Some(Kind::PrivateCopy) {
                     self.copies += pages;
+                }
+                if page.holders.is_some_and(FrameHolders::is_kept) {
+                    self.pinned += pages;
                 }
                 match page.exclusive() {
                     Some(true) => {}

@@ -4,6 +4,7 @@ use super::super::account::ZeroPieces;
 use super::super::address_space::AddressSpace;
 use super::super::classify::Backing;
 use super::super::page::{Evidence, Page};
+use super::super::pins::registered_buffers;
 use super::super::region::ViewedRegion;
 use super::super::sweep::Sweep;
 use super::super::{Result, Step};
@@ -15,6 +16,7 @@ use crate::kernel::huge::HugeChoice;
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{AddressRange, Kind, Permissions, State, VirtualAddress};
 use crate::process::{Categories, HugeSettings};
+use crate::report::Reason;
 use std::collections::VecDeque;
 
 /// The zero-filled subpages of a huge page.
@@ -31,6 +33,8 @@ pub struct HugeZeros {
 #[must_use]
 pub struct HugeSweep {
     counter: Counter,
+    /// Why only pins of registered buffers are known, if so.
+    pins_unknown: Option<Reason>,
     pages: Sweep,
     budget: Budget,
     /// The number of pages that were visited. `total` is the number of pages of the ranges.
@@ -66,11 +70,14 @@ impl AddressSpace {
         // Without PAGEMAP_SCAN, the flags at least show which pages are in no large folio.
         let is_told = process.categories().contains(Categories::HUGE);
         let flags = if is_told { Evidence::empty() } else { Evidence::FLAGS };
-        let need = Evidence::KINDS | Evidence::COUNTS | Evidence::HUGE | Evidence::CONTENT | flags;
+        let need = Evidence::KINDS | Evidence::COUNTS | Evidence::HUGE | Evidence::CONTENT | Evidence::PINS | flags;
+        let pins_unknown = self.why_unknown(Evidence::PINS)?;
+        let buffers = registered_buffers(process, self.page_size()).unwrap_or_default();
         let smaps = process.smaps(&mut budget.clone())?;
         let pages = self.pages(&self.whole_places(ranges), self.obtainable(need) | Evidence::ENTRIES);
         Ok(HugeSweep {
-            counter: Counter { space: self.clone(), rules, smaps, current: None, tally: HugeTally::default() },
+            counter: Counter { space: self.clone(), rules, smaps, buffers, current: None, tally: HugeTally::default() },
+            pins_unknown,
             pages: pages.with_budget(budget.clone()),
             budget: budget.clone(),
             done: 0,
@@ -142,6 +149,11 @@ impl HugeSweep {
         self.counter.tally.report(&self.counter.rules)
     }
 
+    /// Returns why only the pins of buffers that are registered with io_uring are known; `None` if all are.
+    pub fn why_pins_unknown(&self) -> Option<&Reason> {
+        self.pins_unknown.as_ref()
+    }
+
     /// Returns the settings that the report is based on.
     pub fn settings(&self) -> &HugeSettings {
         &self.counter.rules.settings
@@ -174,6 +186,8 @@ struct Counter {
     space: AddressSpace,
     rules: HugeRules,
     smaps: Vec<Smaps>,
+    /// The pages of buffers that are registered with io_uring, in order.
+    buffers: Vec<AddressRange>,
     current: Option<CurrentRegion>,
     tally: HugeTally,
 }
@@ -245,7 +259,12 @@ impl Counter {
                 let taken = left.min(((end - at) >> size.shift()).max(1));
                 if let Some(current) = &mut self.current {
                     let (_, stretch) = current.place.get_or_insert_with(|| (number, Stretch::default()));
+                    let small = stretch.small;
                     stretch.add(page, taken);
+                    let part = AddressRange::of_length(VirtualAddress::new(at), taken << size.shift());
+                    if stretch.small > small && part.is_some_and(|part| part.within(&self.buffers).next().is_some()) {
+                        stretch.pinned += 1;
+                    }
                 }
                 taken
             };

@@ -2,7 +2,7 @@
 
 use crate::kernel::descriptors::PinningDevice;
 use crate::kernel::{AddressRange, PageSize};
-use crate::process::{self, Identity, PinningDescriptor};
+use crate::process::{self, Identity, PinningDescriptor, Process};
 use std::collections::{BTreeSet, VecDeque};
 
 /// Ranges without a known buffer for which descendants are searched.
@@ -22,6 +22,20 @@ pub struct PinHolder {
     pub thread: Option<u32>,
     /// The buffer, in that process; `None` for a device, whose buffers the kernel does not list.
     pub buffer: Option<AddressRange>,
+}
+
+/// The pages of the buffers that a process has registered with io_uring, in order, of which none overlap. Others may be
+/// mapped there since.
+///
+/// # Errors
+/// Fails if the descriptors of the process are unknown.
+pub(in crate::inspect) fn registered_buffers(process: &Process, size: PageSize) -> process::Result<Vec<AddressRange>> {
+    let mut holders = Holders::default();
+    holders.add(&process.identity(), process.pinning_descriptors(), |_| true);
+    match holders.refused.pop_front() {
+        Some((_, error)) => Err(error),
+        None => Ok(holders.whole_pages(size)),
+    }
 }
 
 /// The holders that were found so far.

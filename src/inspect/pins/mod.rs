@@ -33,6 +33,7 @@ use crate::process;
 use crate::report::Reason;
 use holders::Holders;
 pub use holders::PinHolder;
+pub(in crate::inspect) use holders::registered_buffers;
 use row::HeldRows;
 pub use row::PinnedPages;
 use std::collections::VecDeque;
@@ -120,17 +121,24 @@ struct OtherSearch {
 }
 
 impl AddressSpace {
+    /// Why evidence is unknown here, if it is.
+    ///
+    /// # Errors
+    /// Fails for other reasons than that.
+    pub(in crate::inspect) fn why_unknown(&self, need: Evidence) -> Result<Option<Reason>> {
+        match self.require(need) {
+            Err(Error::Unknown { reason, .. }) => Ok(Some(reason)),
+            other => other.map(|()| None),
+        }
+    }
+
     /// The pins of the pages of `ranges` (in order, disjoint), and with [`Evidence::HOLES`] in `holes` also what is not
     /// mapped there.
     ///
     /// # Errors
     /// The target is a core, which has no page map.
     pub fn pins(&self, ranges: &[AddressRange], holes: Evidence) -> Result<PinSearch> {
-        let why_not = |need| match self.require(need) {
-            Err(Error::Unknown { reason, .. }) => Ok(Some(reason)),
-            other => other.map(|()| None),
-        };
-        let unknown = why_not(Evidence::REFERENCES)?;
+        let unknown = self.why_unknown(Evidence::REFERENCES)?;
         let (own, family): (Task, Task) = (PinSearch::search_own, PinSearch::search_descendants);
         let (need, tasks): (_, VecDeque<Task>) = match unknown {
             None => {
@@ -145,7 +153,7 @@ impl AddressSpace {
             holders.unlisted = ranges.iter().map(|&range| (range, 0)).collect();
         }
         Ok(PinSearch {
-            unproved: if unknown.is_none() { why_not(Evidence::PINS)? } else { None },
+            unproved: if unknown.is_none() { self.why_unknown(Evidence::PINS)? } else { None },
             space: self.clone(),
             ranges: ranges.to_vec(),
             tasks,

@@ -83,7 +83,7 @@ pub struct Said {
 }
 
 /// The kernel's word on a frame, read without pmdb; `None` without the right to it.
-fn of_frame(name: &str, frame: u64) -> Option<u64> {
+pub fn of_frame(name: &str, frame: u64) -> Option<u64> {
     let file = File::open(format!("/proc/{name}")).ok()?;
     let mut word = [0; 8];
     file.read_exact_at(&mut word, frame * 8).ok()?;

@@ -97,6 +97,12 @@ impl Process {
         })
     }
 
+    /// Returns the bytes of locked regions (`VmLck`); `None` if unknown.
+    pub(crate) fn locked_bytes(&self) -> Option<u64> {
+        let status = core_notes::status(&**self.source()).ok()?;
+        status.memory.iter().find(|(name, _)| name == "VmLck").map(|&(_, bytes)| bytes)
+    }
+
     /// Returns whether memory of the region that begins at `start` may be on `node`, by the cpuset and the memory
     /// policy; `None` if unknown.
     pub fn may_use_node(&self, start: VirtualAddress, node: u32) -> Option<bool> {

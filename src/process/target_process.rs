@@ -408,12 +408,6 @@ impl Process {
         counted.collect()
     }
 
-    /// Returns the bytes of locked regions (`VmLck`); `None` if unknown.
-    pub(crate) fn locked_bytes(&self) -> Option<u64> {
-        let status = self.status().ok()?;
-        status.memory.iter().find(|(name, _)| name == "VmLck").map(|&(_, bytes)| bytes)
-    }
-
     /// Reads the kernel's counts for the whole process (`/proc/PID/smaps_rollup`, since Linux 4.14), for which it walks
     /// all page tables.
     pub fn rollup(&self) -> Result<Smaps> {

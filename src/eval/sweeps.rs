@@ -52,7 +52,7 @@ impl<'a> Evaluator<'a> {
         let own = match function {
             // The zero page is no run of the process's memory.
             Function::Runs | Function::Longest => Evidence::FRAMES | Evidence::KINDS,
-            _ => Evidence::empty(),
+            _ => Evidence::ANY_FRAME,
         };
         space.require(own.difference(Evidence::KINDS)).map_err(|cause| call.caused_by(cause))?;
         let need = space.obtainable(own) | spans.holes();

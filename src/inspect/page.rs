@@ -61,6 +61,10 @@ bitflags! {
         const HEAP = 1 << 19;
         /// [`Page::folio`], from the order of the frame's folio and the entries of its other pages.
         const FOLIOS = 1 << 20;
+        /// The question is not about frame numbers: neighbours come as one if they differ only in these, and bit 56
+        /// tells that each frame has one mapping. [`Page::frame`] is that of the first. Has no effect beside
+        /// [`Evidence::FRAMES`] and [`Evidence::EACH`].
+        const ANY_FRAME = 1 << 21;
     }
 }
 
@@ -78,7 +82,12 @@ impl Evidence {
 
     /// Whether more is asked for than states.
     pub fn has_entries(self) -> bool {
-        !self.difference(Evidence::HOLES).is_empty()
+        !self.difference(Evidence::HOLES | Evidence::ANY_FRAME).is_empty()
+    }
+
+    /// Whether neighbours that differ only in frame come as one.
+    pub(super) fn joins_frames(self) -> bool {
+        self.contains(Evidence::ANY_FRAME) && !self.intersects(Evidence::FRAMES | Evidence::EACH)
     }
 }
 

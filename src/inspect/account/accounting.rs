@@ -103,7 +103,10 @@ impl AddressSpace {
         more: Evidence,
         content: bool,
     ) -> Accounting {
-        let need = Evidence::KINDS | Evidence::FRAMES | Evidence::FLAGS | Evidence::COUNTS | Evidence::HUGE | more;
+        let rests = RestSearch::of(&self.target().machine);
+        let is_plain = more.is_empty() && !content && !rests.needs_frames();
+        let frames = if is_plain { Evidence::ANY_FRAME } else { Evidence::FRAMES };
+        let need = Evidence::KINDS | frames | Evidence::FLAGS | Evidence::COUNTS | Evidence::HUGE | more;
         let may_lock = self.target().process.locked_bytes() != Some(0);
         let are_none = |field| rollup.is_some_and(|rollup| rollup.field(field) == Some(0));
         // `LazyFree` is in smaps since Linux 4.12, `KSM` since Linux 6.6.
@@ -134,7 +137,7 @@ impl AddressSpace {
             keeps_pages: true,
             repeated: RepeatedPages::default(),
             objects,
-            rests: RestSearch::of(&self.target().machine),
+            rests,
             is_average: false,
         };
         let question = Question::from(self.obtainable(need) | Evidence::ENTRIES).sparing(spared);
@@ -367,7 +370,7 @@ impl PageCounter {
                 }
             }
             _ => {
-                if page.kind == Some(Kind::Ksm) {
+                if page.kind == Some(Kind::Ksm) && !page.entry.is_exclusive() {
                     self.repeated.add_pages(page)?;
                 }
                 self.count(page, MapTimes::Known(1), viewed, account)?;

@@ -63,9 +63,14 @@ impl RestSearch {
         RestSearch { unknown, sizes, ..RestSearch::default() }
     }
 
+    /// Returns whether frames are to be added.
+    pub fn needs_frames(&self) -> bool {
+        self.unknown.is_none() && !self.sizes.as_ref().is_some_and(Vec::is_empty)
+    }
+
     /// Adds mapped frames of anonymous memory.
     pub fn add(&mut self, first: FrameNumber, frames: u64) {
-        if self.sizes.as_ref().is_some_and(Vec::is_empty) || self.unknown.is_some() {
+        if !self.needs_frames() {
             return;
         }
         let (first, end) = (first.get(), first.get().saturating_add(frames));

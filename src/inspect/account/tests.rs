@@ -277,6 +277,39 @@ fn flags_of_plain_memory_are_not_read_for_nothing() {
     assert_eq!(read(None, 0, Some(3)), of_all, "others may be lazily freed");
 }
 
+/// Memory in scattered frames is counted at once: not where folios of the machine may be mapped in part, and never
+/// where others may map the frames.
+#[test]
+fn frames_of_exclusive_pages_do_not_matter() {
+    let counted = |partly_mapped: &str, more| {
+        let mut world = World::new([region(0x1000, 20)]);
+        for page in 0..16 {
+            world.maps(0x1000 + page, 1, 0x9000 + 3 * page);
+            world.flags.insert(0x9000 + 3 * page, (PageFlags::ANON | PageFlags::SWAPBACKED).bits());
+        }
+        for page in 16..20 {
+            world.entries.insert(0x1000 + page, PRESENT | (0xa000 + 3 * page));
+            world.counts.insert(0xa000 + 3 * page, 2);
+            world.flags.insert(0xa000 + 3 * page, (PageFlags::ANON | PageFlags::SWAPBACKED).bits());
+        }
+        world.texts.push((File::Status, status(&world, 0)));
+        world.texts.push((File::Setting(KernelSetting::PartlyMapped(2 << 20)), partly_mapped.to_owned()));
+        let (_, target) = world.target();
+        let space = AddressSpace::of(&target).expect("a space");
+        let mut accounting = space.account(&space.spans(), more, false);
+        let (mut all, mut counted) = (Account::default(), 0);
+        while let Some(step) = accounting.next().expect("an account") {
+            counted += step.counted.len();
+            step.region.into_iter().for_each(|(_, one)| all.merge(one));
+        }
+        assert_eq!((pages(all.of(Anonymous)), pages(all.of(Forked))), (16, 4));
+        counted
+    };
+    assert_eq!(counted("0\n", Evidence::empty()), 1 + 4);
+    assert_eq!(counted("1\n", Evidence::empty()), 16 + 4);
+    assert_eq!(counted("0\n", Evidence::ORDER), 16 + 4);
+}
+
 /// Smaps counts no page of droppable memory as lazily freed that was written since, and no counter has its pages.
 #[test]
 fn flags_of_droppable_memory_are_always_read() {

@@ -376,14 +376,17 @@ impl<'a> HeapSearch<'a> {
         // Moving the break frees locked pages too; MADV_DONTNEED refuses them.
         let is_in_top = |page: &Page| top.is_some_and(|top| top.contains(page.address));
         let mut all = Trimmable::default();
-        let need = self.space.obtainable(Evidence::HUGE | Evidence::KINDS) | Evidence::ENTRIES;
+        let need = self.space.obtainable(Evidence::HUGE | Evidence::KINDS) | Evidence::ENTRIES | Evidence::ANY_FRAME;
         let mut pages = self.space.pages(&in_order(ranges), need).with_budget(self.budget.clone());
+        // `smaps` costs a walk over all page tables.
+        let may_lock = self.space.target().process.locked_bytes() != Some(0);
         while let Some(chunk) = pages.next()? {
             // The pool takes back whole huge pages only.
             if chunk.region.is_some_and(|viewed| viewed.backing == Backing::Hugetlb) {
                 continue;
             }
-            let is_locked = chunk.region.is_some_and(|viewed| self.space.is_locked(&viewed.region, &mut self.budget));
+            let region = chunk.region.filter(|_| may_lock);
+            let is_locked = region.is_some_and(|viewed| self.space.is_locked(&viewed.region, &mut self.budget));
             for page in chunk.pages().filter(in_memory) {
                 let sum = match (is_locked && !is_in_top(&page), page.huge, page.exclusive()) {
                     (true, ..) => &mut all.locked,

@@ -46,8 +46,8 @@ pub struct ResidentBytes {
 fn resident_of(space: &AddressSpace, ranges: &[AddressRange], budget: &Budget) -> Result<ResidentBytes> {
     let mut resident = ResidentBytes::default();
     let mut of_region: Option<(VirtualAddress, u64)> = None;
-    let mut pages =
-        space.pages(&in_order(ranges.to_vec()), space.obtainable(Evidence::KINDS)).with_budget(budget.clone());
+    let need = space.obtainable(Evidence::KINDS) | Evidence::ANY_FRAME;
+    let mut pages = space.pages(&in_order(ranges.to_vec()), need).with_budget(budget.clone());
     while let Some(chunk) = pages.next()? {
         let bytes = chunk.pages().filter(in_memory).map(|page| page.bytes(space.page_size())).sum::<u64>();
         resident.bytes += bytes;

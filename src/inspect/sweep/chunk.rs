@@ -238,6 +238,8 @@ pub struct ChunkPages<'a> {
     /// Whether entries of single pages and words of their frames are all that was read, and neighbours that are the
     /// same may come as one.
     is_plain: bool,
+    /// Whether these neighbours may have any frames.
+    joins_frames: bool,
     pub(super) at: ChunkPlace,
 }
 
@@ -280,6 +282,7 @@ impl<'a> Chunk<'a> {
         let has_only_words = matches!(self.content, ChunkContent::Read(words) if self.has_only_words(words));
         ChunkPages {
             is_plain: has_only_words && self.need.has_entries() && !self.need.contains(Evidence::EACH),
+            joins_frames: self.need.joins_frames(),
             chunk: *self,
             at,
         }
@@ -436,7 +439,12 @@ impl<'a> ChunkPages<'a> {
         let first = self.at.next;
         let (categories, limit) = self.categories(words, first);
         let entries = words.entries.get(first..).unwrap_or_default();
-        let mut pages = count_alike(entries.get(..limit).unwrap_or(entries), 1);
+        let entries = entries.get(..limit).unwrap_or(entries);
+        let mut pages = match self.joins_frames {
+            true if words.columns.are_empty() => count_exclusive(entries),
+            true => count_exclusive(entries.get(..WINDOW).unwrap_or(entries)),
+            false => count_alike(entries, 1),
+        };
         let read = words.columns.words_at(first, &mut pages);
         let flags = read.of(Column::Flags).map(PageFlags::from_bits_retain);
         let of = (entry.bits(), flags, categories);
@@ -515,11 +523,25 @@ impl<'a> ChunkPages<'a> {
     }
 }
 
+/// The most pages that are joined where words of their frames were read: these may differ from page to page, and then
+/// each comparison of many entries would be for one page.
+const WINDOW: usize = 64;
+
+/// How many entries from the first on differ in nothing but frames that are mapped once; as [`count_alike`] if the
+/// first is mapped more often.
+#[inline]
+fn count_exclusive(entries: &[PageMapEntry]) -> usize {
+    match entries.first() {
+        Some(first) if first.is_exclusive() && !first.is_file_or_shared() => {
+            count_blocks(entries, |entry, _| entry.bits() ^ first.bits())
+        }
+        _ => count_alike(entries, 1),
+    }
+}
+
 /// How many entries from the first on differ in nothing but consecutive frames.
 #[inline]
 fn count_alike(entries: &[PageMapEntry], stride: u64) -> usize {
-    /// Entries compared at once: most runs are longer.
-    const BLOCK: usize = 8;
     let Some(first) = entries.first() else {
         return 0;
     };
@@ -532,13 +554,21 @@ fn count_alike(entries: &[PageMapEntry], stride: u64) -> usize {
     if entries.get(1).is_none_or(|second| second.raw() != expected(1)) {
         return 1;
     }
+    count_blocks(entries, |entry, index| entry.raw() ^ expected(index))
+}
+
+/// How many entries there are before the first for which `difference` is not 0.
+#[inline]
+fn count_blocks(entries: &[PageMapEntry], difference: impl Fn(PageMapEntry, usize) -> u64) -> usize {
+    /// Entries compared at once: most runs are longer.
+    const BLOCK: usize = 8;
     let differs = |from: usize, entries: &[PageMapEntry]| {
         let entries = entries.iter().zip(from..);
-        entries.fold(0, |differs, (entry, index)| differs | (entry.raw() ^ expected(index))) != 0
+        entries.fold(0, |differs, (entry, index)| differs | difference(*entry, index)) != 0
     };
     let blocks = entries.chunks_exact(BLOCK);
     let alike = blocks.zip((0..).step_by(BLOCK)).take_while(|&(block, from)| !differs(from, block)).count() * BLOCK;
     let rest = entries.get(alike..).unwrap_or_default();
     let rest = rest.iter().zip(alike..);
-    alike + rest.take_while(|&(entry, index)| entry.raw() == expected(index)).count()
+    alike + rest.take_while(|&(entry, index)| difference(*entry, index) == 0).count()
 }

@@ -186,6 +186,12 @@ pub(in crate::inspect) struct ColumnSlices<'a> {
 }
 
 impl<'a> ColumnSlices<'a> {
+    /// Whether no column was read.
+    #[inline]
+    pub fn are_empty(&self) -> bool {
+        self.read == 0
+    }
+
     /// Empty when not read.
     pub fn of(&self, column: Column) -> &'a [u64] {
         self.words.get(column as usize).copied().unwrap_or_default()

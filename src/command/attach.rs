@@ -7,6 +7,7 @@ use crate::hint::habits::{self, Does};
 use crate::kernel::text::is_plain;
 use crate::lang::parser::{Parsed, Raw, Tokens, raw};
 use crate::lang::{Expected, Language, ProcessNeed, Spanned, escape, near, spelling_anywhere};
+use crate::own::users::UserNames;
 use crate::process::{self, Machine, Target};
 use crate::report::{TargetEvent, TargetReport};
 use nom::Parser;
@@ -154,8 +155,9 @@ pub(super) fn resolve(asked: &str, context: &mut Context) -> Result<process::Res
     let second = if language.second_words(asked).next().is_some() { " \u{2026}" } else { "" };
     match process::resolve(asked) {
         Err(process::Error::Ambiguous { name, candidates }) => {
+            let users = UserNames::of_this_machine();
             for entry in &candidates {
-                context.sink.emit(&ps::row(entry))?;
+                context.sink.emit(&ps::row(entry, &users))?;
             }
             Err(process::Error::Ambiguous { name, candidates }.into())
         }

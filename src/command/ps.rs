@@ -9,6 +9,7 @@ use crate::kernel::smaps::Smaps;
 use crate::kernel::words::{Worded, worded};
 use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, one_of, part, split_text};
 use crate::lang::{self, Expected, Spanned, display};
+use crate::own::users::UserNames;
 use crate::process::{self, Machine, ProcessEntry};
 use crate::render::Record;
 use crate::render::bar::{BAR, bar_of_largest};
@@ -89,7 +90,8 @@ it in their name or command line, or as their id.
   limit N              the first N rows
 
 Amounts are sorted from the largest down, the other columns from the lowest up. The kernel counts the amounts for \
-each process. Only huge includes the hugetlb pool.
+each process. Only huge includes the hugetlb pool. Without an order, processes without memory, as the threads of the \
+kernel, are last. A user that /etc/passwd does not list is shown by its number.
 
 A command line is in the memory of its process. pmdb does not read it without the right to examine that memory, or \
 if it is swapped out: a read would swap it in. A row has its first 200 letters, `info process` and JSON have all. For pmdb itself, TEXT matches the name only.",
@@ -110,6 +112,9 @@ if it is swapped out: a read would swap it in. A row has its first 200 letters, 
         let (text, behind) = split_text(input);
         for length in 0..=text.len() {
             let (before, rest) = input.rest.split_at(length);
+            if before.last().is_some_and(|last| input.is_clause_word(last.text)) {
+                continue;
+            }
             let Ok((after, (by, cut))) = process_clauses(Tokens { rest, ..input }) else {
                 continue;
             };
@@ -148,7 +153,8 @@ if it is swapped out: a read would swap it in. A row has its first 200 letters, 
         context.sink.name_columns(&Vec::from_iter(order.map(ProcessOrder::word)));
         let machine = context.state.machine().clone();
         let processes = machine.processes()?;
-        let mut rows: Vec<ProcessRow> = processes.iter().filter(wanted).map(row).collect();
+        let users = users_of(&machine);
+        let mut rows: Vec<ProcessRow> = processes.iter().filter(wanted).map(|entry| row(entry, &users)).collect();
         let clause = filter.as_deref().and_then(|text| clause_in(text, rows.is_empty()));
         match (clause, filter) {
             (Some(clause), Some(text)) if rows.is_empty() => {
@@ -167,6 +173,8 @@ if it is swapped out: a read would swap it in. A row has its first 200 letters, 
                 }
             }
             sort(&mut rows, order);
+        } else {
+            rows.sort_by_key(|row| row.resident.is_none());
         }
         let all = rows.len();
         let most = cut.map_or(usize::MAX, RowLimit::rows);
@@ -302,11 +310,17 @@ fn by_command(row: &ProcessRow) -> (bool, Option<&Name>) {
     (command_line.is_none(), command_line)
 }
 
+/// The names of the users of a machine: those of another one are unknown.
+pub(super) fn users_of(machine: &Machine) -> UserNames {
+    if machine.is_captured() { UserNames::default() } else { UserNames::of_this_machine() }
+}
+
 /// A process as a row.
-pub(super) fn row(entry: &ProcessEntry) -> ProcessRow {
+pub(super) fn row(entry: &ProcessEntry, users: &UserNames) -> ProcessRow {
     ProcessRow {
         pid: entry.pid,
         user: entry.user,
+        user_name: users.name(entry.user).cloned(),
         state: entry.state,
         resident: entry.resident,
         memory: None,
@@ -322,6 +336,8 @@ record! {
         pid: u32,
         /// User id.
         user: u32,
+        /// Name of the user; `null` if /etc/passwd has none, and in a capture.
+        user_name: Option<Name>,
         /// State of the process, one letter.
         state: char,
         /// Resident bytes.
@@ -358,7 +374,7 @@ impl Record for ProcessRow {
     }
 }
 
-const USER: Column = Column::number("user", 6, Role::Plain);
+const USER: Column = Column::name("user", 8, Role::Plain);
 const STATE: Column = Column::word("state", 5, Role::Plain);
 const NAME: Column = Column::name("name", 16, Role::Name);
 const COMMAND_LINE: Column = Column::name("command", 12, Role::Dim);
@@ -366,7 +382,7 @@ const COMMAND_LINE: Column = Column::name("command", 12, Role::Dim);
 /// `ps`
 static PROCESSES: Table<ProcessRow> = Table::of(&[
     PID.cell(|_, process| Cell::new(&process.pid)),
-    USER.cell(|_, process| Cell::new(&process.user)),
+    USER.cell(|_, process| user(process)),
     STATE.cell(|_, process| Cell::new(process.state.to_string())),
     bytes("resident").cell(|_, process| process.resident.map_or_else(none, Cell::size)),
     BAR.cell(|_, process| bar_of_largest(process.resident.unwrap_or_default())),
@@ -377,7 +393,7 @@ static PROCESSES: Table<ProcessRow> = Table::of(&[
 /// `ps`, with what the kernel counts of their memory
 static PROCESS_MEMORY: Table<ProcessRow> = Table::of(&[
     PID.cell(|_, process| Cell::new(&process.pid)),
-    USER.rank(2).cell(|_, process| Cell::new(&process.user)),
+    USER.rank(2).cell(|_, process| user(process)),
     bytes("rss").cell(|_, process| amount_of(process, |memory| memory.rss.or(process.resident))),
     bytes("pss").cell(|_, process| amount_of(process, |memory| memory.pss)),
     bytes("uss").cell(|_, process| amount_of(process, |memory| memory.uss)),
@@ -398,6 +414,11 @@ fn table(process: &ProcessRow) -> &'static Table<ProcessRow> {
         None => &PROCESSES,
         Some(_) => &PROCESS_MEMORY,
     }
+}
+
+/// The name of the user, or the number of one without.
+fn user(process: &ProcessRow) -> Cell<'_> {
+    process.user_name.as_ref().map_or_else(|| Cell::new(&process.user), Cell::new)
 }
 
 fn amount_of(process: &ProcessRow, of: impl FnOnce(&ProcessMemory) -> Option<u64>) -> Cell<'static> {
@@ -446,6 +467,7 @@ pub(in crate::command) mod samples {
             memory: None,
             pid: 812,
             user: 1000,
+            user_name: Some(Name::from("dora")),
             state: 'S',
             resident: Some(3 << 20),
             name: Name::from("demo"),
@@ -486,6 +508,7 @@ mod tests {
         let row = |(command, pid): (Option<&str>, u32)| ProcessRow {
             pid,
             user: 0,
+            user_name: None,
             state: 'S',
             resident: None,
             memory: None,

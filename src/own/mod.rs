@@ -11,3 +11,5 @@ pub mod outlet;
 #[cfg(feature = "cli")]
 pub mod own_file;
 pub mod rights;
+#[cfg(feature = "cli")]
+pub mod users;

@@ -216,8 +216,9 @@ fn list(namesakes: &BTreeSet<u32>, machine: &Machine, sink: &mut dyn Sink) -> Re
         return Ok(sink.note(message)?);
     }
     // Command lines are read only where that brings in nothing: see `source::ProcessEntry`.
+    let users = ps::users_of(machine);
     for entry in namesakes.iter().filter_map(|pid| machine.process_entry(*pid)) {
-        sink.emit(&ps::row(&entry))?;
+        sink.emit(&ps::row(&entry, &users))?;
     }
     Ok(())
 }

@@ -199,6 +199,7 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Box<dyn Record>> {
     };
     let listed = ProcessRow {
         memory: None,
+        user_name: Some(name.clone()),
         state: text.chars().next().unwrap_or('?'),
         resident: Some(number),
         name: name.clone(),

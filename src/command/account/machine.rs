@@ -3,7 +3,7 @@
 use super::records::{bytes, share};
 use super::{filesystems, objects};
 use crate::command::floor::{Context, Error, Flow, Outcome};
-use crate::command::rows::{finish, pull};
+use crate::command::rows::{RowLimit, finish, keep_shown, note_hidden_rows, pull};
 use crate::command::summary::all_frames;
 use crate::inspect;
 use crate::inspect::account::{
@@ -130,7 +130,7 @@ fn sum(lines: &mut Lines, machine: &AccountMachine) {
     }
 }
 
-pub(super) fn run(context: &mut Context) -> Outcome {
+pub(super) fn run(cut: Option<RowLimit>, context: &mut Context) -> Outcome {
     let machine = context.state.machine().clone();
     let range = all_frames(&machine)?;
     let sink = &mut *context.sink;
@@ -144,12 +144,14 @@ pub(super) fn run(context: &mut Context) -> Outcome {
     let mut rows: Vec<AccountFrames> =
         classes.into_iter().map(|(class, frames)| row(class, in_bytes(frames), all, &counters)).collect();
     rows.sort_by_cached_key(|row| std::cmp::Reverse(row.bytes));
+    let shared = rows.iter().find(|row| row.class == FrameClass::SharedMemory).map_or(0, |row| row.bytes);
+    let more = keep_shown(&mut rows, cut, |row| row.bytes);
     rows.iter().try_for_each(|row| sink.emit(row)).map_err(Error::from)?;
+    note_hidden_rows(more, "class", sink)?;
     if stopped.is_none() {
         if let Ok(lone) = unattached_segments(&machine) {
             objects::emit_rows(&lone, true, sink)?;
         }
-        let shared = rows.iter().find(|row| row.class == FrameClass::SharedMemory).map_or(0, |row| row.bytes);
         let filesystems = memory_filesystems(&machine, &mut sink.budget()).map_err(inspect::Error::from)?;
         // What processes hold is not counted here.
         filesystems::emit(&filesystems, false, (shared, shared), sink)?;

@@ -108,6 +108,14 @@ fn of_range(input: Tokens<'_>) -> Parsed<'_, AccountFor> {
     clauses(behind, range)
 }
 
+fn of_frames(input: Tokens<'_>) -> Parsed<'_, AccountFor> {
+    let (mut input, _) = word("frames")(input)?;
+    let (mut cut, mut full) = (None, None);
+    while clause(&mut input, &mut cut, cut_or_name)? || clause(&mut input, &mut full, word("full"))? {}
+    let (of, is_full) = (Some(AccountOf::Frames), full.is_some());
+    Ok((input, AccountFor { of, by: None, with: Vec::new(), file: None, cut, is_full }))
+}
+
 fn of_family(input: Tokens<'_>) -> Parsed<'_, AccountFor> {
     let (mut input, family) = family::family(input)?;
     let (mut by, mut with, mut cut, mut full) = (None, None, None, None);
@@ -171,7 +179,7 @@ These choose the memory:
   of A, B, …    these processes: each a PID, a variable or a name
   cgroup        the processes of its memory cgroup and of those below it
   cgroup PATH   those of another cgroup
-  frames        all physical frames of the machine by their flags
+  frames        all physical frames of the machine; a symbol of this name is 'frames'
   from FILE     compare with a capture, also of another process
   with content  count the zero-filled subpages of huge pages
   with heap     show what of it glibc's heaps use and keep
@@ -222,17 +230,14 @@ explains classes and words. Rss leaves out hugetlb pages, page tables and swap: 
     }
 
     /// Where no clause follows them, `by`, `with`, `top` and `limit` are names like any other, and so is `full` if more
-    /// follows.
+    /// follows. `frames` and words of families are words where only their clauses follow.
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         let (behind, whole) = clauses(input, None)?;
         if are_clauses(input, behind, whole.is_full) {
             return Ok((behind, whole));
         }
-        if let Ok((behind, full)) = preceded(word("frames"), opt(word("full"))).parse(input)
-            && split_text(behind).0.is_empty()
-        {
-            let (of, is_full) = (Some(AccountOf::Frames), full.is_some());
-            return Ok((behind, AccountFor { of, by: None, with: Vec::new(), file: None, cut: None, is_full }));
+        if let Some(found) = of_frames(input).ok().filter(|(behind, _)| split_text(*behind).0.is_empty()) {
+            return Ok(found);
         }
         let found = of_family(input).ok();
         // `cgroup / 2` could be a division, if all of the line is one.
@@ -250,7 +255,7 @@ explains classes and words. Rss leaves out hugetlb pages, page tables and swap: 
             Some(AccountOf::Range(range)) => match &range.node {
                 // Unquoted they are words.
                 Range::Expression(Expression::Name(WrittenName(name)))
-                    if matches!(name.as_str(), "cgroup" | "frames" | "full") =>
+                    if matches!(name.as_str(), "cgroup" | "children" | "frames" | "full") =>
                 {
                     write!(f, " '{name}'")?
                 }
@@ -277,7 +282,7 @@ explains classes and words. Rss leaves out hugetlb pages, page tables and swap: 
             context.sink.show(More::All);
         }
         if matches!(self.of, Some(AccountOf::Frames)) {
-            return machine::run(context);
+            return machine::run(cut, context);
         }
         if let Some(AccountOf::Family(family)) = &self.of {
             if self.finds(AccountPart::Content) {

@@ -12,7 +12,8 @@ use rustyline::hint::{Hint, Hinter};
 use rustyline::validate::Validator;
 use rustyline::{Context, Helper};
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::io::{self, Write};
 use std::rc::Rc;
 use unicode_width::UnicodeWidthStr;
 
@@ -22,11 +23,21 @@ pub(super) type SharedSession<'a> = Rc<RefCell<&'a mut Session>>;
 /// Looks at the session while its user types.
 pub(super) struct Assistant<'a> {
     session: SharedSession<'a>,
+    /// The columns before the hint that is shown.
+    before_hint: Cell<Option<usize>>,
 }
 
 impl<'a> Assistant<'a> {
     pub(super) fn new(session: &SharedSession<'a>) -> Self {
-        Assistant { session: Rc::clone(session) }
+        Assistant { session: Rc::clone(session), before_hint: Cell::new(None) }
+    }
+
+    /// Erases the hint in the row above the cursor: the editor erases it at the end of a line, and not at Ctrl-C.
+    pub(super) fn erase_hint(&self) {
+        if let Some(before) = self.before_hint.take() {
+            let mut screen = io::stdout();
+            _ = writeln!(screen, "\x1b[A\x1b[{}G\x1b[K", before + 1).and_then(|()| screen.flush());
+        }
     }
 
     /// The colours as they are set now.
@@ -53,6 +64,14 @@ impl Hinter for Assistant<'_> {
     type Hint = Usage;
 
     fn hint(&self, line: &str, pos: usize, _: &Context<'_>) -> Option<Usage> {
+        let hint = self.hint_after(line, pos);
+        self.before_hint.set(hint.as_ref().map(|_| PROMPT.len() + line.width()));
+        hint
+    }
+}
+
+impl Assistant<'_> {
+    fn hint_after(&self, line: &str, pos: usize) -> Option<Usage> {
         if pos < line.len() || is_long(line) {
             return None;
         }

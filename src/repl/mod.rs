@@ -92,7 +92,10 @@ impl<'a> Prompt<'a> {
                         return Ok(ending);
                     }
                 }
-                Err(ReadlineError::Interrupted | ReadlineError::Signal(_)) => drop(self.block.take()),
+                Err(ReadlineError::Interrupted | ReadlineError::Signal(_)) => {
+                    self.editor.helper().into_iter().for_each(Assistant::erase_hint);
+                    self.block.take();
+                }
                 // Ctrl-D closes an open block, as in gdb; otherwise it leaves.
                 Err(ReadlineError::Eof) if !self.block.is_empty() => {
                     self.session.borrow_mut().finish_prompt_row("end");

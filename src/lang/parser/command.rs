@@ -135,6 +135,9 @@ pub(crate) fn end_of_text(input: Tokens<'_>) -> Parsed<'_, ()> {
 pub(crate) fn raw<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<Raw>> {
     move |input| {
         let (tokens, behind) = split_text(input);
+        if behind.rest.is_empty() {
+            note_begun(input, what, tokens);
+        }
         take_text(input, what, tokens, behind)
     }
 }
@@ -147,6 +150,10 @@ pub(crate) fn pattern<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, S
             return input.fail(what);
         }
         let (tokens, behind) = up_to_blank(input);
+        // After a blank another word has begun.
+        if tokens.last().is_some_and(|last| last.at.end == input.notes.line.len()) {
+            note_begun(input, what, tokens);
+        }
         let (behind, raw) = take_text(input, what, tokens, behind)?;
         Ok((behind, raw.map(|raw| raw.text)))
     }
@@ -227,13 +234,17 @@ fn take_text<'a>(
     tokens: &[Token<'_>],
     behind: Tokens<'a>,
 ) -> Parsed<'a, Spanned<Raw>> {
-    let Some(first) = tokens.first() else {
+    if tokens.is_empty() {
         return input.fail(what);
-    };
-    if behind.rest.is_empty() {
-        input.notes.note_raw_text(what, first.at.start);
     }
     Ok((behind, part(input, tokens)))
+}
+
+/// Notes that raw text goes on to the end of the line.
+fn note_begun(input: Tokens<'_>, what: Expected, tokens: &[Token<'_>]) {
+    if let Some(first) = tokens.first() {
+        input.notes.note_raw_text(what, first.at.start);
+    }
 }
 
 /// Parses the rule `raw`, and returns only its text.

@@ -6,21 +6,25 @@ use super::help::TOPICS;
 use super::subjects::SUBJECTS;
 use crate::budget::Budget;
 use crate::command::source::{SCRIPTS, expand_home};
-use crate::eval::UNBRACKETED;
-use crate::kernel::Name as Bytes;
+use crate::eval::{self, UNBRACKETED};
 use crate::kernel::page_flags::FLAGS;
 use crate::kernel::physical::Zones;
 use crate::kernel::text::is_plain;
+use crate::kernel::{Key, Name as Bytes};
 use crate::lang::complete::Expectation;
-use crate::lang::{Expected, ForeignName, fixed_variables};
+use crate::lang::field::ValueType;
+use crate::lang::{Expected, ForeignName, ProcessNeed, Resolved, fixed_variables};
 use crate::state::DebugState;
-use crate::symbol::{SourcesOf, TargetSymbols};
+use crate::symbol::{NamesIn, SourcesOf, TargetSymbols};
 use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
 
 /// The most offered names of one kind.
 const MOST: usize = 200;
+
+/// The most variables of the program that are offered where nothing is typed.
+const MOST_VARIABLES: usize = 40;
 
 /// The time limit of a search for names between two keys.
 pub const BETWEEN_KEYS: Duration = Duration::from_millis(250);
@@ -47,6 +51,10 @@ pub(super) fn complete(
     for &kind in &expected.kinds {
         offers.of(kind, &expected);
     }
+    let is_value = |kind: &Expected| matches!(kind, Expected::Range | Expected::Expression | Expected::Symbol);
+    if offers.found.is_empty() && expected.kinds.iter().any(is_value) {
+        offers.symbols_in(NamesIn::Libraries);
+    }
     (expected.start, offers.listed())
 }
 
@@ -55,13 +63,29 @@ pub(super) fn complete(
 enum Rank {
     /// Words of the language: commands, clauses, fields.
     Word,
+    /// Flags among the keys of `by`.
+    Flag,
     /// Only where one is begun.
     Function,
+    /// Names of the program.
+    Symbol,
     /// Regions, processes, files.
     Name,
-    Symbol,
     Option,
     Variable,
+}
+
+/// Where a value can stand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    /// Where a range is wanted.
+    Range,
+    /// Where an address or a number is wanted.
+    Value,
+    /// Where the name of a symbol is wanted.
+    Symbol,
+    /// Where a line of the source is wanted, or a place in code.
+    Code,
 }
 
 /// A way in which the line could go on.
@@ -90,43 +114,43 @@ struct Offers<'a> {
 
 impl Offers<'_> {
     /// In order of rank. A function may begin any value: where nothing is typed, they would hide what else may follow.
+    /// A blank follows the only offer if all of it is typed.
     fn listed(self) -> Vec<Offer> {
         let is_wanted = !self.typed.is_empty() || self.found.iter().all(|offer| offer.rank == Rank::Function);
+        let of_rank = |rank| self.found.iter().filter(move |offer| offer.rank == rank);
+        // `huge` and `phys:` stand for the functions of the same names.
         let words: BTreeSet<String> =
-            self.found.iter().filter(|offer| offer.rank == Rank::Word).map(|offer| offer.shown.clone()).collect();
-        let stays = |offer: &Offer| offer.rank != Rank::Function || is_wanted && !words.contains(&offer.shown);
-        self.found.into_iter().filter(stays).collect()
+            of_rank(Rank::Word).map(|offer| offer.shown.trim_end_matches(':').to_owned()).collect();
+        let is_word = |offer: &Offer| words.contains(offer.shown.trim_end_matches('('));
+        let stays = |offer: &Offer| offer.rank != Rank::Function || is_wanted && !is_word(offer);
+        let mut listed: Vec<Offer> = self.found.into_iter().filter(stays).collect();
+        if let [only] = listed.as_mut_slice()
+            && only.typed == self.typed
+            && only.typed.ends_with(|last: char| last.is_alphanumeric() || matches!(last, '\'' | '"' | ']'))
+        {
+            only.typed.push(' ');
+        }
+        listed
     }
 
     fn of(&mut self, kind: Expected, expected: &Expectation) {
-        self.rank = if matches!(kind, Expected::Option(_)) { Rank::Option } else { Rank::Word };
         if expected.quote.is_none() {
-            // A blank follows a word that is complete.
-            let blank =
-                matches!(kind, Expected::Command | Expected::Word(_) | Expected::Key(_) | Expected::Option("--how"));
-            for word in self.commands.language.words(kind) {
-                self.word(word, blank);
-            }
-            self.rank = Rank::Function;
-            self.commands.language.functions(kind).iter().for_each(|word| self.word(word, false));
+            self.words(kind);
         }
         self.rank = Rank::Word;
         match kind {
             Expected::Range => {
                 self.word("all", false);
-                self.values();
+                self.values(Place::Range);
             }
-            // A number is wanted: names are addresses.
-            Expected::Expression if self.before.ends_with("pfn:") || self.before.ends_with("phys:") => self.variables(),
-            Expected::Expression => {
-                self.values();
-                // Completing an address must not wait for debug information that is not loaded yet.
-                if !expected.kinds.contains(&Expected::SourceFile) {
-                    self.source_files(SourcesOf::Known);
+            Expected::Expression => self.expression(expected),
+            Expected::SourceFile => self.source_files(SourcesOf::KnownAndProgram),
+            Expected::Symbol => {
+                self.symbols();
+                if self.typed.is_empty() {
+                    self.variables_of_program(Place::Symbol);
                 }
             }
-            Expected::SourceFile => self.source_files(SourcesOf::KnownAndProgram),
-            Expected::Symbol => self.symbols(),
             // In place of a number, of which none is offered.
             Expected::Variable if !self.typed.is_empty() => self.variables(),
             Expected::FlagName => FLAGS.iter().for_each(|flag| self.word(flag.name, false)),
@@ -153,6 +177,45 @@ impl Offers<'_> {
             }
             Expected::QuotedText => self.texts(),
             _ => {}
+        }
+    }
+
+    /// The words of the language, and the functions.
+    fn words(&mut self, kind: Expected) {
+        let rank = if matches!(kind, Expected::Option(_)) { Rank::Option } else { Rank::Word };
+        // A blank follows a word that is complete.
+        let blank =
+            matches!(kind, Expected::Command | Expected::Word(_) | Expected::Key(_) | Expected::Option("--how"));
+        let flags: Vec<&str> = match kind {
+            Expected::Key(keys) => {
+                keys.all().filter(|key| key.value_type() == ValueType::Boolean).map(Key::word).collect()
+            }
+            _ => Vec::new(),
+        };
+        for word in self.commands.language.words(kind) {
+            self.rank = if flags.contains(&word) { Rank::Flag } else { rank };
+            self.word(word, blank);
+        }
+        self.rank = Rank::Function;
+        if !self.is_after_frame() {
+            let functions = self.commands.language.functions(kind);
+            functions.iter().for_each(|word| self.word(&format!("{word}("), false));
+        }
+    }
+
+    fn expression(&mut self, expected: &Expectation) {
+        if self.is_after_frame() {
+            // A number is wanted: names are addresses.
+            return self.variables();
+        }
+        self.frames();
+        let is_code = expected.kinds.contains(&Expected::SourceFile);
+        if !expected.kinds.contains(&Expected::Range) {
+            self.values(if is_code { Place::Code } else { Place::Value });
+        }
+        // Completing an address must not wait for debug information that is not loaded yet.
+        if !is_code {
+            self.source_files(SourcesOf::Known);
         }
     }
 
@@ -236,14 +299,21 @@ impl Offers<'_> {
         self.name(name.unwrap_or(&listed), ForeignName::Symbol);
     }
 
+    /// The names of the module before the word, or of the program.
     fn symbols(&mut self) {
+        match module_before(self.before) {
+            Some(module) => self.symbols_in(NamesIn::Module(&module)),
+            None => self.symbols_in(NamesIn::Program),
+        }
+    }
+
+    fn symbols_in(&mut self, within: NamesIn<'_>) {
         let begun = self.typed.strip_prefix('\'').unwrap_or(self.typed);
-        let module = module_before(self.before);
-        if begun.is_empty() && module.is_none() {
+        if begun.is_empty() && !matches!(within, NamesIn::Module(_)) {
             return;
         }
         self.rank = Rank::Symbol;
-        let names = self.with_names(|space| space.names(module.as_deref(), begun, MOST, self.patience));
+        let names = self.with_names(|space| space.names(within, begun, MOST, self.patience));
         for name in names.unwrap_or_default() {
             if let Ok(name) = std::str::from_utf8(name.as_bytes()) {
                 self.name(name, ForeignName::Symbol);
@@ -271,10 +341,65 @@ impl Offers<'_> {
         Some(ask(&self.state.symbols.over(target, &regions)))
     }
 
-    fn values(&mut self) {
+    fn values(&mut self, place: Place) {
         self.symbols();
+        if self.typed.is_empty() && place != Place::Code {
+            self.variables_of_program(place);
+        }
+        if self.typed.is_empty() && self.before.ends_with('*') {
+            return;
+        }
         self.regions();
         self.variables();
+    }
+
+    /// The variables of a program that has few, each as it is mostly meant: a pointer for the memory there.
+    fn variables_of_program(&mut self, place: Place) {
+        if self.before.ends_with('!') {
+            return;
+        }
+        let found = self.with_names(|space| space.variables(MOST_VARIABLES, self.patience)).unwrap_or_default();
+        self.rank = Rank::Symbol;
+        for (name, _) in found {
+            let Ok(name) = std::str::from_utf8(name.as_bytes()) else {
+                continue;
+            };
+            let is_pointer = place != Place::Symbol && eval::is_pointer(name, self.state);
+            let (open, close) = match place {
+                _ if !is_pointer || self.before.ends_with('*') => ("", ""),
+                Place::Range if !self.before.ends_with('(') => ("region(*", ")"),
+                _ => ("*", ""),
+            };
+            if !is_pointer && self.before.ends_with('*') {
+                continue;
+            }
+            let before = format!("{}{open}", self.before);
+            if let Some(written) = self.commands.language.write_name(&before, name, "", ForeignName::Symbol) {
+                self.add(format!("{open}{name}{close}"), format!("{open}{written}{close}"));
+            }
+        }
+        // A look-up that was only tried tells nothing.
+        self.state.remarks.clear();
+    }
+
+    /// Whether the number of a frame, or a physical address, is wanted.
+    fn is_after_frame(&self) -> bool {
+        self.before.ends_with("pfn:") || self.before.ends_with("phys:")
+    }
+
+    /// `pfn:` and `phys:` after the name of a command that takes frames.
+    fn frames(&mut self) {
+        let language = self.commands.language;
+        let before = self.before.trim();
+        let Resolved::One(command) = language.resolve_first(before.strip_suffix("--how").unwrap_or(before).trim_end())
+        else {
+            return;
+        };
+        let need = language.names().find(|name| name.name == command).map(|name| name.process);
+        if let Some(ProcessNeed::UnusedBefore(words)) = need {
+            self.rank = Rank::Word;
+            words.iter().filter(|word| word.ends_with(':')).for_each(|word| self.word(word, false));
+        }
     }
 
     /// Regions in brackets, and mapped files by their file names.
@@ -298,9 +423,11 @@ impl Offers<'_> {
             let file_name = region.name.file_name();
             let whole = region.name.to_string();
             if let Some(rest) = whole.strip_prefix('[') {
-                self.name(&whole, ForeignName::Symbol);
                 let bare = rest.strip_suffix(']').filter(|bare| UNBRACKETED.contains(bare));
-                bare.into_iter().for_each(|bare| self.word(bare, false));
+                match bare {
+                    Some(bare) if !self.typed.starts_with('[') => self.word(bare, false),
+                    _ => self.name(&whole, ForeignName::Symbol),
+                }
             } else if !file_name.is_empty() {
                 self.offer_mapping(&file_name);
             }
@@ -309,7 +436,8 @@ impl Offers<'_> {
 
     fn variables(&mut self) {
         self.rank = Rank::Variable;
-        for name in self.state.variables.keys() {
+        // Those that pmdb sets begin with an underscore.
+        for name in self.state.variables.keys().filter(|name| !self.typed.is_empty() || !name.starts_with('_')) {
             self.word(&format!("${name}"), false);
         }
         if self.typed.starts_with('$') {

@@ -6,7 +6,7 @@ use super::names::{NamedThing, did_you_mean, list};
 use super::{Origin, Spans, Value};
 use crate::kernel::VirtualAddress;
 use crate::lang::{Span, Spanned, SymbolName, WrittenName, spelling};
-use crate::symbol::{self, LineSearch, Module, NoLines, NoSymbols, SymbolAt};
+use crate::symbol::{self, LineSearch, Module, NamesIn, NoLines, NoSymbols, SymbolAt};
 use std::time::Duration;
 
 /// How long similar names are searched.
@@ -240,11 +240,19 @@ impl Evaluator<'_> {
     pub(super) fn similar_symbols(&self, module: Option<&str>, name: &str) -> Vec<String> {
         let kept = name.chars().count().div_ceil(4).min(3);
         let beginning: String = name.chars().take(kept).collect();
-        let names = match self.names(Span::default(), "") {
-            Ok(names) => names.names(module, &beginning, MOST_COMPARED, SUGGESTION_BUDGET),
-            Err(_) => return Vec::new(),
+        let Ok(symbols) = self.names(Span::default(), "") else {
+            return Vec::new();
         };
-        crate::lang::near(name, names.iter().map(ToString::to_string))
+        let near = |within| {
+            let names = symbols.names(within, &beginning, MOST_COMPARED, SUGGESTION_BUDGET);
+            crate::lang::near(name, names.iter().map(ToString::to_string))
+        };
+        match module.map(NamesIn::Module) {
+            Some(module) => near(module),
+            None => {
+                Some(near(NamesIn::Program)).filter(|near| !near.is_empty()).unwrap_or_else(|| near(NamesIn::Libraries))
+            }
+        }
     }
 
     /// Converts an error of `symbol`, with its place in the line.

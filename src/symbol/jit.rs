@@ -140,7 +140,7 @@ mod tests {
     use super::*;
     use crate::budget::Budget;
     use crate::process::fake::Fake;
-    use crate::symbol::{Error, Symbols};
+    use crate::symbol::{Error, NamesIn, Symbols};
     use std::sync::atomic::{AtomicBool, Ordering};
 
     #[test]
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(range, (0x10_0010, 0x30_0048));
         assert!(matches!(survey.functions, Ok(3)));
         let second = std::time::Duration::from_secs(60);
-        assert_eq!(view.names(None, "t", 10, second), [Name::from("two")]);
+        assert_eq!(view.names(NamesIn::Program, "t", 10, second), [Name::from("two")]);
         symbols.use_perf_maps(false);
         assert_eq!(at(0x10_0014), None);
     }

@@ -10,6 +10,7 @@
 //!             symbols                 the files, kept for the session, and the regions
 //!             reason                  why nothing is found
 //! names       demangle, search        a name that a user types → symbols, with the names that people read
+//!             offered                 the beginning of a name → the names that a completion offers
 //! addresses   lookup                  an address → a symbol: the rule, and the index
 //! modules     module                  regions → modules, and where each was loaded
 //!             archive                 modules within an archive
@@ -37,6 +38,7 @@ mod lines;
 mod lookup;
 mod module;
 mod module_symbols;
+mod offered;
 mod perf_map;
 mod program;
 mod reason;
@@ -56,6 +58,7 @@ pub use jit::JitSurvey;
 pub use lines::{Frame, LineAt, LinePlace, LineSearch, SourcesOf};
 pub use module::{Module, bss, may_have_names, modules};
 pub use module_symbols::SymbolAt;
+pub use offered::NamesIn;
 pub use reason::{Error, NoBuildId, NoLines, NoPart, NoSeparate, NoSymbols};
 pub use survey::{MatchStep, Survey, SurveyMatches, Surveys};
 pub use symbols::{ModuleRegions, Symbols};

@@ -2,7 +2,7 @@
 //! only for symbols whose names match.
 
 use super::NoSymbols;
-use super::demangle::{GOT, NameQuery, PLT, may_be_mangled, readable, split_version};
+use super::demangle::{NameQuery, may_be_mangled, readable, split_version};
 use super::elf::{BoundedFile, ElfFile, FileRange, VersionTable};
 use super::files::Sources;
 use super::module_symbols::ModuleSymbols;
@@ -12,8 +12,8 @@ use crate::kernel::Name;
 use object::Endianness;
 use object::elf::{VER_NDX_GLOBAL, Verdaux, Verdef, Vernaux, Verneed, VersionIndex, Versym, VersymIndex};
 use object::pod::{self, Pod};
+use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// The most symbols of one name that are listed.
 const MOST_MATCHES: usize = 1000;
@@ -132,38 +132,6 @@ impl ModuleSymbols {
             }
         }
         Ok(MatchingSymbols { symbols: by_name.into_values().collect(), has_too_many: too_many })
-    }
-
-    /// Adds names that begin with `prefix` to `found` until there are `limit`.
-    pub(super) fn complete(
-        &self,
-        prefix: &str,
-        limit: usize,
-        budget: &mut Budget,
-        found: &mut BTreeSet<Name>,
-    ) -> Result<(), NoSymbols> {
-        // Stubs and slots, one for each imported function, are offered only after the `@` of their suffix.
-        if let Some((function, _)) = prefix.split_once('@') {
-            for suffix in [PLT, GOT] {
-                let name = format!("{function}{suffix}");
-                if name.starts_with(prefix) && !self.plt_got_called(&name, budget)?.is_empty() {
-                    found.insert(Name::new(name));
-                }
-            }
-        }
-        let query = NameQuery::beginning(prefix);
-        let (mut symbols, names) = self.all(budget)?;
-        while let Some(symbol) = symbols.next(budget)? {
-            if let Some(name) = names.get(&symbol)
-                && let Some(completed) = query.completed_by(name)
-            {
-                found.insert(Name::new(completed));
-            }
-            if found.len() >= limit {
-                break;
-            }
-        }
-        Ok(())
     }
 
     fn version(&self, symbol: &Symbol, budget: &mut Budget) -> Option<Version> {

@@ -9,10 +9,9 @@ use super::{Error, NamesFrom, NoSymbols, SymbolAt, SymbolKind, Symbols};
 use crate::budget::OutOfBudget;
 use crate::kernel::{AddressRange, Name, PageSize, Region, VirtualAddress};
 use crate::process::Target;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicUsize;
-use std::time::Duration;
 
 /// The symbols of one target with its current regions. [`Symbols::over`] makes it for one command.
 pub struct TargetSymbols<'a> {
@@ -207,28 +206,6 @@ impl TargetSymbols<'_> {
             found.extend(loaded.in_each_copy(&symbol, &mangled));
         }
         Ok(())
-    }
-
-    /// Returns names of a module, or of the program, or else of libraries, that begin with `prefix`, in order and as
-    /// they may be typed: at most `limit`, found in `time`.
-    pub fn names(&self, module: Option<&str>, prefix: &str, limit: usize, time: Duration) -> Vec<Name> {
-        let mut budget = self.symbols.budget().within(time);
-        let mut names = BTreeSet::new();
-        for (number, _) in self.modules_of_name(module).unwrap_or_default() {
-            let most = if number == 1 && module.is_none() { 1 } else { limit };
-            if names.len() >= most || budget.look().is_err() {
-                break;
-            }
-            if let Ok(LoadedModule { symbols, .. }) = self.loaded_module(number)
-                && let Err(reason) = symbols.complete(prefix, limit, &mut budget, &mut names)
-            {
-                symbols.fail(reason);
-            }
-        }
-        if module.is_none_or(|module| self.is_perf_map_name(module).unwrap_or(false)) {
-            self.complete_jit(prefix, limit, &mut names);
-        }
-        names.into_iter().collect()
     }
 
     /// Returns the module of `address`, and the address in its file as objdump shows it.
@@ -443,7 +420,7 @@ impl TargetSymbols<'_> {
     }
 
     /// Returns the modules with this name, or all with code.
-    fn modules_of_name(&self, name: Option<&str>) -> Result<Vec<(usize, &Module)>, Error> {
+    pub(super) fn modules_of_name(&self, name: Option<&str>) -> Result<Vec<(usize, &Module)>, Error> {
         let modules = self.modules().iter().enumerate();
         let Some(name) = name else {
             return Ok(modules.filter(|(number, _)| self.is_program(*number)).collect());

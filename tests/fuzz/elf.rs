@@ -6,7 +6,7 @@ use pmdb::kernel::WordFile;
 use pmdb::kernel::{AddressRange, Device, Name, Permissions, Region, VirtualAddress};
 use pmdb::process::{Error, Identity, InMemory, Modules, ReadAt, Result, Target};
 use pmdb::source::{Asked, File, FileLocation, Question, Reply, Source};
-use pmdb::symbol::{MatchStep, Symbols, TargetSymbols};
+use pmdb::symbol::{MatchStep, NamesIn, Symbols, TargetSymbols};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -114,7 +114,7 @@ fn ask_names(names: &TargetSymbols) {
     }
     _ = names.find(Some("server"), "data@V1");
     for beginning in ["", "clock@"] {
-        _ = names.names(None, beginning, 100, Duration::from_secs(1));
+        _ = names.names(NamesIn::Program, beginning, 100, Duration::from_secs(1));
     }
     for step in names.matching(&|name| name.contains('a'), 100) {
         match step.expect("nobody stops it") {

@@ -2,7 +2,7 @@
 
 use crate::elf::{PERF_MAP, region, with_names};
 use pmdb::kernel::VirtualAddress;
-use pmdb::symbol::{MatchStep, Symbols, TargetSymbols};
+use pmdb::symbol::{MatchStep, NamesIn, Symbols, TargetSymbols};
 use std::time::Duration;
 
 /// Where the code is.
@@ -43,7 +43,7 @@ fn ask(names: &TargetSymbols) {
             _ = (symbol.name().to_string(), symbol.module.to_string());
         }
     }
-    _ = names.names(None, "", 100, Duration::from_secs(1));
+    _ = names.names(NamesIn::Program, "", 100, Duration::from_secs(1));
     let steps = names.matching(&|_| true, u64::MAX).map(|step| step.expect("nobody stops it"));
     let listed = steps.filter(|step| matches!(step, MatchStep::Symbol(_))).count() as u64;
     assert_eq!(names.jit_survey().expect("no limit").map_or(0, |made| made.functions.expect("a list")), listed);

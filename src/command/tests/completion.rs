@@ -37,6 +37,112 @@ fn offered_with(fake: Fake) -> impl Fn(&str) -> Vec<String> {
     }
 }
 
+/// A program with variables, one of them a pointer to its heap, and a library.
+fn program_with_variables() -> Fake {
+    use crate::symbol::tests::builder::{Builder, FUNCTION, GLOBAL, LOCAL, OBJECT, entry};
+    let program = Builder::with(vec![
+        entry("main", 0x1000, 0x20, GLOBAL, FUNCTION),
+        entry("replay", 0x1040, 0x20, GLOBAL, FUNCTION),
+        entry("frames", 0x2000, 8, GLOBAL, OBJECT),
+        entry("total", 0x2008, 8, GLOBAL, OBJECT),
+        entry("table", 0x2010, 0x100, GLOBAL, OBJECT),
+        entry("__dso_handle", 0x2200, 8, LOCAL, OBJECT),
+        entry("completed.0", 0x2208, 1, LOCAL, OBJECT),
+    ]);
+    let library = Builder::with(vec![
+        entry("malloc", 0x1000, 0x40, GLOBAL, FUNCTION),
+        entry("render", 0x1040, 0x10, GLOBAL, FUNCTION),
+        entry("stdin", 0x2000, 8, GLOBAL, OBJECT),
+    ]);
+    let mut fake = Fake::new().region(0x50_0000, 0x51_0000, "rw-p", 0, "[heap]");
+    for (at, inode, name) in [(0x40_0000, 7, "/bin/program"), (0x7f00_0000_0000, 8, "/lib/libc.so.6")] {
+        fake = fake.region(at + 0x1000, at + 0x2000, "r-xp", inode, name);
+        fake = fake.region(at + 0x2000, at + 0x3000, "rw-p", inode, name);
+    }
+    let values = [0x50_0000u64, 9].map(u64::to_le_bytes).concat();
+    fake.page(0x40_2000, 30, &values).file("/bin/program", program.bytes()).file("/lib/libc.so.6", library.bytes())
+}
+
+#[test]
+fn what_a_line_is_completed_with() {
+    let mut state = DebugState::new(process::machine());
+    state.attach(program_with_variables().target());
+    let names = ["heap", "libc.so.6", "program"];
+    let own = ["region(*frames)", "table", "total"];
+    let with = |before: &[&'static str], more: &[&'static str]| [before, more].concat();
+    let table: Vec<(&str, Vec<&str>)> = vec![
+        // Words, then what the program defines, then regions; a pointer for the memory there.
+        ("walk ", with(&with(&["all", "pfn:", "phys:"], &own), &with(&names, &["--how"]))),
+        ("huge in ", with(&with(&["all"], &own), &names)),
+        ("walk region(", with(&["all", "*frames", "table", "total"], &names)),
+        ("explain ", with(&with(&["huge"], &["*frames", "table", "total"]), &with(&names, &["--how"]))),
+        ("walk *", vec!["frames"]),
+        ("huge region(*", vec!["frames"]),
+        ("print &", vec!["frames", "table", "total"]),
+        ("info address ", vec!["frames", "table", "total"]),
+        ("info line ", names.to_vec()),
+        // Names of libraries are offered where nothing else begins so, and after the name of their module.
+        ("print mai", vec!["main"]),
+        ("print mal", vec!["malloc"]),
+        ("print re", vec!["region(", "replay"]),
+        ("print ru", vec!["runs("]),
+        ("print libc.so.6!m", vec!["malloc"]),
+        ("print libc.so.6!", vec!["malloc", "render", "stdin"]),
+        ("walk h", vec!["huge(", "heap"]),
+        ("walk [h", vec!["[heap]"]),
+        // Frames, whose number is no name.
+        ("who p", vec!["pfn:", "phys:", "page(", "perms(", "pmd_mapped(", "pss(", "program"]),
+        ("who phy", vec!["phys:"]),
+        ("print phy", vec!["phys("]),
+        ("who phys:", vec![]),
+        // A whole word, and what follows it.
+        ("walk all", vec!["all"]),
+        ("walk all ", vec!["by", "limit", "top", "where"]),
+        ("walk all by state ", vec!["limit", "top", "where"]),
+        ("walk all by state top 5 ", vec!["where"]),
+        ("walk all where present ", vec!["and", "by", "limit", "or", "top"]),
+        ("walk all where mapcount ", vec!["!=", "<", "<=", "==", ">", ">="]),
+        ("account of program by mapping ", vec!["full", "limit", "top", "with"]),
+        ("account by mapping top 5 ", vec!["from", "full", "with"]),
+        ("account cgroup /a ", vec!["by", "full", "limit", "top", "with"]),
+        ("account frames ", vec!["full", "limit", "top"]),
+        ("account frames top 5 ", vec!["full"]),
+        ("account from f ", vec!["by", "full", "limit", "top", "with"]),
+        ("account children by node ", vec!["full", "limit", "top", "with"]),
+        ("compare children every 1s ", vec!["as", "by", "for", "in", "limit", "top", "until"]),
+        ("watch all every 1s for 5s ", vec!["as", "by", "count", "until", "with"]),
+        ("regions full ", vec!["by", "limit", "top", "where"]),
+        ("heap by size ", vec!["every", "for", "limit", "top"]),
+        ("info symbols ^a ", vec!["limit", "top"]),
+        ("ps by rss ", vec!["limit", "top"]),
+        ("snapshot a with ", vec!["content", "counts", "flags"]),
+        ("diff from f ", vec!["by", "in", "limit", "now", "top", "where"]),
+        ("walk all limit ", vec![]),
+    ];
+    let mut others = String::new();
+    for (line, wanted) in table {
+        let offers = complete(COMMANDS, &state, line, line.len(), BETWEEN_KEYS).1;
+        let shown: Vec<&str> = offers.iter().map(|offer| offer.shown.as_str()).collect();
+        if shown != wanted {
+            others.push_str(&format!("{line}\n  {shown:?}\n  wanted {wanted:?}\n"));
+        }
+    }
+    assert!(others.is_empty(), "{others}");
+    let typed = |line: &str| complete(COMMANDS, &state, line, line.len(), BETWEEN_KEYS).1[0].typed.clone();
+    assert_eq!([typed("walk all"), typed("walk tot"), typed("walk total")], ["all ", "total", "total "]);
+    assert!(state.remarks.take_notes().is_empty());
+}
+
+#[test]
+fn keys_come_before_flags_and_no_clause_before_them() {
+    let offered = offered_with(Fake::new());
+    let keys = offered("account by ");
+    assert_eq!(keys[..3], ["cgroup", "flags", "heap"], "{keys:?}");
+    assert!(keys.ends_with(&["writeback".to_owned()]) && !keys.contains(&"top".to_owned()), "{keys:?}");
+    let orders = offered("ps by ");
+    assert!(orders.contains(&"rss".to_owned()) && !orders.contains(&"top".to_owned()), "{orders:?}");
+}
+
 #[test]
 fn words_come_before_names_and_functions_when_they_are_begun() {
     let offered = offered_with(Fake::new().region(0x40_1000, 0x40_2000, "r-xp", 7, "/bin/program"));
@@ -44,7 +150,7 @@ fn words_come_before_names_and_functions_when_they_are_begun() {
     let place = |word: &str| all.iter().position(|one| one == word);
     assert!(place("with") < place("program") && place("program").is_some(), "{all:?}");
     assert_eq!(place("count"), None, "{all:?}");
-    assert_eq!(offered("account cou"), ["count"]);
+    assert_eq!(offered("account cou"), ["count("]);
     assert_eq!(offered("explain hug"), ["huge"], "the word, and not the function too");
 }
 

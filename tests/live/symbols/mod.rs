@@ -7,7 +7,7 @@ use super::support::{Numbers, at, page_bytes, skip};
 use super::target::{Target, announce, wait};
 use super::{Scenario, Test};
 use pmdb::kernel::{Name, Region};
-use pmdb::symbol::{Module, NoSymbols, SymbolKind, Symbols, TargetSymbols};
+use pmdb::symbol::{Module, NamesIn, NoSymbols, SymbolKind, Symbols, TargetSymbols};
 use std::collections::HashMap;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -316,7 +316,7 @@ fn the_vdso_has_symbols() {
         };
         let reason = names.reason(vdso).map(|reason| reason.to_string());
         assert_eq!(reason, None, "the vdso gives symbols");
-        let all = names.names(Some("[vdso]"), "", 1000, Duration::from_secs(10));
+        let all = names.names(NamesIn::Module("[vdso]"), "", 1000, Duration::from_secs(10));
         let clock = all.iter().find(|name| name.to_string().ends_with("clock_gettime"));
         let clock = clock.expect("a clock among its names").to_string();
         let found = names.find(Some("vdso"), &clock).expect("a search");
@@ -341,7 +341,7 @@ fn the_vdso_of_a_core_has_symbols() {
     let pid = target.pid().to_string();
     let symbols = Symbols::default();
     let clock = with_names(&symbols, &target.attach(), |names, _| {
-        let all = names.names(Some("[vdso]"), "", 1000, Duration::from_secs(10));
+        let all = names.names(NamesIn::Module("[vdso]"), "", 1000, Duration::from_secs(10));
         let clock = all.iter().map(Name::to_string).find(|name| name.ends_with("clock_gettime"));
         clock.map(|name| names.find(Some("vdso"), &name).expect("a search")[0].start)
     });
@@ -490,12 +490,12 @@ fn names_are_completed() {
     target.line();
     let symbols = Symbols::default();
     with_names(&symbols, &target.attach(), |names, _| {
-        let found = names.names(None, "live::symbols::a_func", 100, Duration::from_secs(60));
+        let found = names.names(NamesIn::Program, "live::symbols::a_func", 100, Duration::from_secs(60));
         assert_eq!(found, [Name::from("live::symbols::a_function_with_a_name")]);
-        let found = names.names(None, "", 10, Duration::from_secs(60));
+        let found = names.names(NamesIn::Program, "", 10, Duration::from_secs(60));
         assert_eq!(found.len(), 10);
-        let found = names.names(None, "live::", 100_000, Duration::ZERO);
+        let found = names.names(NamesIn::Program, "live::", 100_000, Duration::ZERO);
         assert!(found.is_empty(), "no time, no names");
-        assert!(names.names(Some("no-such-module"), "m", 10, Duration::from_secs(1)).is_empty());
+        assert!(names.names(NamesIn::Module("no-such-module"), "m", 10, Duration::from_secs(1)).is_empty());
     });
 }

@@ -4,7 +4,7 @@ use super::super::support::{at, skip};
 use super::super::target::Target;
 use super::with_names;
 use pmdb::kernel::Name;
-use pmdb::symbol::{SymbolAt, Symbols};
+use pmdb::symbol::{NamesIn, SymbolAt, Symbols};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -178,7 +178,7 @@ pub(super) fn names_of_a_cpp_program() {
             let again = names.find(Some("cpp"), &shown).expect("a search");
             assert_eq!(again, found, "{shown}");
         }
-        let completed = names.names(Some("cpp"), "shapes::", 100, Duration::from_secs(60));
+        let completed = names.names(NamesIn::Module("cpp"), "shapes::", 100, Duration::from_secs(60));
         for expected in ["shapes::circle::area", "shapes::hidden", "shapes::table", "shapes::twice<double>"] {
             assert!(completed.contains(&Name::from(expected)), "{expected} is not among {completed:?}");
         }

@@ -6,7 +6,7 @@ use super::super::target::Target;
 use super::programs::{compile, is_installed};
 use super::with_names;
 use pmdb::kernel::Name;
-use pmdb::symbol::{SymbolKind, Symbols, TargetSymbols};
+use pmdb::symbol::{NamesIn, SymbolKind, Symbols, TargetSymbols};
 use std::process::Command;
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ pub(super) fn stubs_have_the_names_of_what_they_call() {
             let function = names.find(None, "getpid").expect("a search");
             let is_it = function.iter().any(|one| one.start == at(u64::from_le_bytes(bytes)));
             assert!(is_it || !flags.contains(&"-Wl,-z,now"), "{bytes:x?}");
-            let completed = names.names(Some("program"), "getpid@", 9, Duration::from_secs(60));
+            let completed = names.names(NamesIn::Module("program"), "getpid@", 9, Duration::from_secs(60));
             let expected = ["getpid@got.plt", "getpid@plt"];
             assert_eq!(completed, expected.map(Name::from));
         });

@@ -214,7 +214,8 @@ fn run_unguarded(
 ) -> Outcome {
     state.symbols.begin_command();
     state.remarks.clear();
-    let slips = SlipNotes { remarks: state.remarks.clone(), command, is_continued: resume.is_some() };
+    let (remarks, typed) = (state.remarks.clone(), state.line.clone());
+    let slips = SlipNotes { remarks, command, typed, is_continued: resume.is_some() };
     let mut shown = LastRowSink::new(state, slips, sink);
     let outcome = how::run(command, &mut Context { commands: COMMANDS, state: &mut *state, sink: &mut shown, resume });
     let noted = shown.say_slips();
@@ -254,6 +255,8 @@ struct LastRowSink<'a> {
 struct SlipNotes<'a> {
     remarks: Remarks,
     command: &'a dyn ParsedCommand,
+    /// The line of the command.
+    typed: String,
     /// Whether an empty line continues it: they were noted before.
     is_continued: bool,
 }
@@ -262,7 +265,8 @@ impl SlipNotes<'_> {
     /// The notes to be printed now.
     fn take(&self) -> Vec<String> {
         let slips = self.remarks.take_slips();
-        if self.is_continued { Vec::new() } else { slips.iter().map(|slip| self.message(slip)).collect() }
+        let message = |slip| LANGUAGE.respelled(&self.message(slip), &self.typed);
+        if self.is_continued { Vec::new() } else { slips.iter().map(message).collect() }
     }
 
     /// The whole command is shown if what was written is one argument of it.

@@ -7,7 +7,7 @@ use crate::inspect::{
     self, Evidence, FactReader, Group, GroupCounts, Neighbours, PageSums, RowSweep, Selection, StateSet, Step, Totals,
 };
 use crate::kernel::{Key, PageField, PageSize, Region, VirtualAddress};
-use crate::lang::{self, Range, Spanned, Which, WrittenKey};
+use crate::lang::{self, Language, Range, Spanned, Which, WrittenKey};
 use crate::render::text::block::{DELETED, object_number, region_name};
 use crate::render::units::counted;
 use crate::render::{Record, Sink};
@@ -19,9 +19,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A range as it was typed, for a sentence: in backticks if it is several words.
-pub(super) fn name_of_range(range: &Spanned<Range>) -> String {
-    let written = range.node.to_string();
-    if written.contains(' ') { format!("`{written}`") } else { written }
+pub(super) fn name_of_range(range: &Spanned<Range>, language: Language, line: &str) -> String {
+    let written = language.respelled(&format!("`{}`", range.node), line);
+    if written.contains(' ') { written } else { written.trim_matches('`').to_owned() }
 }
 
 /// A step of several that takes longer shows its own progress.

@@ -168,7 +168,13 @@ pub(super) fn text_without_quotes(failed: &Failure<'_>) -> Option<String> {
 
 /// Returns the hint for a misspelt word.
 pub(super) fn near_word(failed: &Failure<'_>) -> Option<String> {
-    SyntaxError::did_you_mean(word(failed)?, failed.words())
+    let typed = word(failed)?;
+    SyntaxError::did_you_mean(typed, failed.words()).or_else(|| {
+        // A command that must be typed in full, or another word of which only the beginning is here.
+        let begun: Vec<String> =
+            failed.words().into_iter().filter(|word| word.starts_with(typed)).map(|word| format!("`{word}`")).collect();
+        (typed.len() > 2 && (1..=3).contains(&begun.len())).then(|| format!("did you mean {}?", begun.join(" or ")))
+    })
 }
 
 /// Returns the hint for any other word in a filter.

@@ -9,7 +9,7 @@
 //! ```text
 //! highlight, complete       a line while it is typed
 //! script                    lines → blocks
-//! foreign                   names of somebody else → words
+//! foreign, respelled        names of somebody else → words; numbers in hints as they were typed
 //! parser      display       tokens → tree               tree → text
 //! lexer                     text → tokens
 //! setting     field         ctype                      the tables: each fact declared once
@@ -29,6 +29,7 @@ pub mod grammar;
 pub mod highlight;
 pub(crate) mod lexer;
 pub(crate) mod parser;
+mod respelled;
 pub mod script;
 pub mod setting;
 mod syntax;

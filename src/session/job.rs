@@ -76,6 +76,7 @@ impl Session {
             .without_greetings(job.is_quiet)
             .taking_bytes(!is_screen || self.options.shell != ShellIo::Protocol)
             .with_log(self.log_writer().filter(|_| is_screen));
+        job.input.text.clone_into(&mut self.state.line);
         let result = command::run(&*job.command.node, &mut self.state, &mut printer, job.resume);
         if let Err(command::Error::Stopped(Stopped::Interrupted)) = result {
             // The engine may notice Ctrl-C before the printer does.

@@ -2,7 +2,7 @@
 //! cause, the place in the input, and the remedy. And the results of the assertions of a run, for its last line and for
 //! CI.
 
-use crate::command;
+use crate::command::{self, LANGUAGE};
 use crate::kernel::Name;
 use crate::lang::{Span, SyntaxError};
 use crate::report::{AssertionReport, AssertionValue, AssertionsSummary, ErrorCode, ErrorPlace, ErrorReport};
@@ -113,7 +113,7 @@ impl<'a> Input<'a> {
             message: error.message,
             place: Some(self.place(Some(error.at))),
             expected: error.expected,
-            hint: error.hint,
+            hint: error.hint.map(|hint| LANGUAGE.respelled(&hint, self.text)),
             code: ErrorCode::Syntax,
             ..ErrorReport::default()
         }
@@ -121,7 +121,7 @@ impl<'a> Input<'a> {
 
     /// Makes the report of a failed command; `None` if the command was only stopped.
     pub fn command(&self, error: command::Error) -> Option<ErrorReport> {
-        let (code, hint) = (error.code(), error.remedy().map(str::to_owned));
+        let (code, hint) = (error.code(), error.remedy().map(|hint| LANGUAGE.respelled(hint, self.text)));
         let report = match error {
             command::Error::Stopped(_) => None,
             command::Error::Evaluation(error) => {

@@ -70,6 +70,8 @@ pub struct DebugState {
     pub noted: BTreeSet<String>,
     /// The typed lines.
     pub lines: LineHistory,
+    /// The line of the current command; empty if it has none.
+    pub line: String,
     /// Whether Ctrl-C was pressed, which long evaluations check.
     pub interrupted: Arc<AtomicBool>,
     /// The listener to the progress of long evaluations.
@@ -103,6 +105,7 @@ impl DebugState {
             readable_files: ReadableFiles::All,
             noted: BTreeSet::new(),
             lines: LineHistory::default(),
+            line: String::new(),
             interrupted: Arc::default(),
             progress: ProgressListener::default(),
             remarks: Remarks::default(),

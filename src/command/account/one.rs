@@ -40,6 +40,7 @@ impl AccountFor {
         let accounting = space.account_beside(rollup, &ranges, more, self.finds(AccountPart::Content));
         let mut symbols = (by == Some(Key::Symbol))
             .then(|| PagesOfSymbols::new(names_in(&space, &context.state.symbols), space.page_size()));
+        let written = self.range_as_written(context);
         let sink = &mut *context.sink;
         let accounting = accounting.opening_deleted_files(self.is_full);
         let (mut sums, stopped) = add_all(accounting, by, symbols.as_mut(), sink)?;
@@ -58,7 +59,7 @@ impl AccountFor {
         };
         let summary = summary::summary(&sums, &kernel, &objects, stopped.is_some());
         if stopped != Some(Stopped::Closed) {
-            let range = part.as_ref().and_then(|_| self.range_as_written());
+            let range = part.as_ref().and(written);
             sink.answer(records::answer(
                 range.as_deref(),
                 &summary,
@@ -113,9 +114,9 @@ impl AccountFor {
     }
 
     /// The range, for the answer.
-    fn range_as_written(&self) -> Option<String> {
+    fn range_as_written(&self, context: &Context) -> Option<String> {
         match &self.of {
-            Some(AccountOf::Range(range)) => Some(name_of_range(range)),
+            Some(AccountOf::Range(range)) => Some(name_of_range(range, context.commands.language, &context.state.line)),
             _ => None,
         }
     }

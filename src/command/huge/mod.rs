@@ -149,7 +149,8 @@ make some by compaction.
         if stopped != Some(Stopped::Closed) {
             zeros.finish(sink)?;
             let rows = rows(&space, &report);
-            let range = self.of.as_ref().map(name_of_range);
+            let (language, line) = (context.commands.language, &context.state.line);
+            let range = self.of.as_ref().map(|range| name_of_range(range, language, line));
             sink.answer(records::answer(&summary, &rows, range.as_deref()))?;
             rows.iter().try_for_each(|row| sink.emit(row))?;
             sizes(&report, sink)?;

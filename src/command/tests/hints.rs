@@ -24,3 +24,23 @@ fn the_line_of_each_hint_leads_to_it() {
     let lost = hint::all().filter(|hint| found(hint).as_deref() != Some(hint.name));
     assert_eq!(lost.map(|hint| (hint.name, found(hint))).collect::<Vec<_>>(), []);
 }
+
+#[test]
+fn hints_have_numbers_as_they_were_typed() {
+    for (line, hint, respelled) in [
+        ("walk frames,+1G", "write `walk *frames, +0x40000000`", "write `walk *frames, +1G`"),
+        ("who 10396", "0x289c: `who pfn:0x289c`", "0x289c: `who pfn:10396`"),
+        ("x 0x1000, +4K", "`x 0x1000, +0x1000` or `x 0x1000`", "`x 0x1000, +4K` or `x 0x1000`"),
+        ("print 8", "`x9 8 0x8`, `'8'`", "`x9 8 8`, `'8'`"),
+    ] {
+        assert_eq!(LANGUAGE.respelled(hint, line), respelled, "{line}");
+    }
+}
+
+#[test]
+fn the_beginning_of_a_command_that_is_typed_in_full_is_offered() {
+    let hint = |line: &str| LANGUAGE.parse_line(line).expect_err(line).hint;
+    assert_eq!(hint("acc").as_deref(), Some("did you mean `account`?"));
+    assert_eq!(hint("hea").as_deref(), Some("did you mean `heap`?"));
+    assert_eq!(hint("s9").as_deref(), None);
+}

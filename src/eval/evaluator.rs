@@ -179,7 +179,11 @@ impl<'a> Evaluator<'a> {
                 }
                 match &value.node {
                     Value::Pointer { address, to } => self.contents(*address, to, at),
-                    _ => self.pointer(to_address(&value)?, at),
+                    _ => {
+                        let pointer = self.pointer(to_address(&value)?, at);
+                        self.note_no_pointer(operand, &pointer);
+                        pointer
+                    }
                 }
             }
             _ => operators::unary(operator, &self.value_with_place(operand).map_err(|error| dashed(error, operand))?),

@@ -3,6 +3,7 @@
 //! places and arguments check for them, so that commands need not.
 
 use super::cast::LARGEST_ARRAY;
+use super::error::Result;
 use super::evaluator::Evaluator;
 use super::scope::{Scope, Slip};
 use super::value::Value;
@@ -182,6 +183,21 @@ impl Evaluator<'_> {
             "`{name}` has the size of a pointer, so it is read as one: its own value is `(long){name}`; for an array, write"
         );
         self.scope.note_slip(Slip { cause, written: format!("({to}){name}"), meant: format!("({to})&{name}") });
+    }
+
+    /// Notes, for `*NAME` of an array or a structure, that its first bytes are no address of the process.
+    pub(super) fn note_no_pointer(&self, operand: &Spanned<Expression>, read: &Result<Value>) {
+        let Some(process) = self.scope.target().map(|target| &target.process) else {
+            return;
+        };
+        let is_mapped = |address| process.region_at(address).is_ok_and(|region| region.is_some());
+        let word = u64::from(process.layout().pointer_bytes);
+        if !matches!(read, Ok(Value::Address(address)) if is_mapped(*address))
+            && let Some((name, _)) = variable(operand, self.scope).filter(|(_, size)| *size > word)
+        {
+            let cause = format!("`{name}` is larger than a pointer, and begins with none: for its memory, write");
+            self.scope.note_slip(Slip { cause, written: format!("*{name}"), meant: name });
+        }
     }
 
     /// Notes, for `*&NAME` of a variable that is no pointer, that the bytes of an address were read.

@@ -454,6 +454,28 @@ fn a_variable_that_passes_the_end_of_its_region_is_noted() {
 }
 
 #[test]
+fn an_array_that_is_followed_like_a_pointer_is_noted() {
+    use crate::process::fake::Fake;
+    use crate::symbol::tests::builder::{Builder, GLOBAL, OBJECT, entry};
+    let file =
+        Builder::with(vec![entry("table", 0x2100, 0x100, GLOBAL, OBJECT), entry("head", 0x2008, 16, GLOBAL, OBJECT)]);
+    let fake = || {
+        let fake = Fake::new().region(0x40_1000, 0x40_2000, "r-xp", 7, "/usr/bin/program").region(
+            0x40_2000,
+            0x40_3000,
+            "rw-p",
+            7,
+            "/usr/bin/program",
+        );
+        let head = [0, 0x40_2000u64].map(u64::to_le_bytes).concat();
+        fake.page(0x40_2000, 30, &head).file("/usr/bin/program", file.bytes()).target()
+    };
+    let said = notes(&records("walk *table", fake())).concat();
+    assert!(said.ends_with("write `walk table`"), "{said}");
+    assert!(!notes(&records("walk region(*head)", fake())).concat().contains("begins with none"));
+}
+
+#[test]
 fn lines_of_all_functions_of_a_name_and_modules_whose_file_is_gone() {
     use crate::process::fake::Fake;
     use crate::symbol::tests::builder::{Builder, FUNCTION, GLOBAL, entry};

@@ -4,6 +4,8 @@ use crate::command::floor::{About, Command, CommandName, Context, Error, Flow, G
 use crate::command::ps;
 use crate::eval::{Scope, Value};
 use crate::hint::habits::{self, Does};
+use crate::inspect;
+use crate::kernel::Name;
 use crate::kernel::text::is_plain;
 use crate::lang::parser::{Parsed, Raw, Tokens, raw};
 use crate::lang::{Expected, Language, ProcessNeed, Spanned, escape, near, spelling_anywhere};
@@ -205,6 +207,18 @@ pub(super) fn cgroup_called(name: &str, machine: &Machine) -> Option<String> {
         behind.is_some_and(|unit| UNITS.contains(&unit)) && path.chars().all(is_typed)
     };
     machine.cgroup_paths().ok()?.into_iter().map(|path| path.to_string()).find(is_called)
+}
+
+/// The error for a cgroup that there is not, with the paths that are spelled like it.
+pub(super) fn similar_cgroup(asked: &Name, error: inspect::Error, machine: &Machine) -> Error {
+    let paths: Vec<String> = machine.cgroup_paths().unwrap_or_default().iter().map(ToString::to_string).collect();
+    let asked = format!("/{}", asked.to_string().trim_start_matches('/'));
+    let similar = near(&asked, paths.iter().map(String::as_str)).into_iter().filter(|path| *path != "/");
+    let similar: Vec<String> = similar.map(|path| format!("`{path}`")).collect();
+    if similar.is_empty() || paths.contains(&asked) {
+        return error.into();
+    }
+    Error::refused(error.to_string(), format!("did you mean {}?", similar.join(" or ")))
 }
 
 /// That there is no such process, and what the word may mean: a command with its process in one word, a word of another

@@ -166,7 +166,9 @@ impl FamilyOf {
                         own?.process.memory_cgroup()?
                     }
                 };
-                let (processes, memory) = account::of_cgroup(context.state.machine(), path.as_bytes())?;
+                let machine = context.state.machine();
+                let found = account::of_cgroup(machine, path.as_bytes());
+                let (processes, memory) = found.map_err(|error| attach::similar_cgroup(&path, error, machine))?;
                 Ok((processes, Some(memory)))
             }
         }

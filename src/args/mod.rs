@@ -67,7 +67,7 @@ pub struct Arguments {
     pub list_scripts: bool,
 
     /// Print a generated text: man, man-language, man-json, help (all of it), json-schema, complete-bash, complete-zsh,
-    /// complete-fish, gdb (the plugin); `all DIR` writes them all under DIR
+    /// complete-fish, gdb (the plugin); with DIR, write it there; `all DIR` writes them all under DIR
     #[arg(long, hide_short_help = true, value_names = ["WHAT", "DIR"], num_args = 1..=2)]
     generate: Vec<String>,
 
@@ -186,7 +186,13 @@ impl Arguments {
         let mut command = Arguments::command();
         command.build();
         match self.generate.as_slice() {
-            [_, directory] => generate::tree::write(Path::new(directory), &command).map(|()| String::new()),
+            [all, directory] if all == "all" => {
+                generate::tree::write(Path::new(directory), &command).map(|()| String::new())
+            }
+            [what, directory] => {
+                let what = GeneratedFile::from_str(what, false).map_err(io::Error::other)?;
+                generate::tree::write_one(Path::new(directory), what, &command).map(|()| String::new())
+            }
             [what] => {
                 Ok(GeneratedFile::from_str(what, false).map(|what| generate::text(what, &command)).unwrap_or_default())
             }
@@ -222,7 +228,6 @@ impl Arguments {
             [] => Ok(()),
             [all, _] if all == "all" => Ok(()),
             [all] if all == "all" => refused("`--generate all` needs a directory: --generate all DIR".to_owned()),
-            [what, _] => refused(format!("`--generate {what}` prints to standard output: no directory is expected")),
             [what, ..] if GeneratedFile::from_str(what, false).is_err() => {
                 let all = GeneratedFile::value_variants().iter().filter_map(ValueEnum::to_possible_value);
                 let all: Vec<String> = all.map(|value| value.get_name().to_owned()).collect();

@@ -11,7 +11,7 @@ use std::fmt::{self, Formatter};
 pub(super) const BLOCK: usize = 64 << 10;
 
 /// A compressed block in the file, written as offset, compressed length, and length.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(from = "(u64, u32, u32)", into = "(u64, u32, u32)")]
 pub(super) struct CompressedBlock {
     pub(super) offset: u64,

@@ -11,6 +11,8 @@ use super::index::{RecordedFailure, WordIndex};
 use super::stored::{BLOCK, CompressedBlock};
 use crate::access::{Error, Result};
 use rustix::io::Errno;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The size of a word in bytes.
@@ -243,9 +245,13 @@ impl WordIndex {
         let blocks = self.blocks.get(from..).unwrap_or_default();
         for (_, _, block) in blocks.iter().take_while(|(begin, _, _)| *begin < end) {
             let block = reader.block(*block)?;
-            for &(start, count, at, stored) in &block.runs {
+            for &(start, count, at, stored) in block.runs_from(first) {
                 let (low, high) = (start.max(first), start.saturating_add(count).min(end));
                 if low >= high {
+                    // The runs are in order, and some may be empty.
+                    if start >= end {
+                        break;
+                    }
                     continue;
                 }
                 let place = into.get_mut((low - first) as usize..(high - first) as usize).unwrap_or_default();
@@ -270,14 +276,53 @@ struct DecodedBlock {
     words: Vec<u64>,
 }
 
-/// Reads blocks, and caches the last ones.
+/// Reads blocks, and caches decoded ones.
 pub(super) struct BlockReader {
     contents: Arc<ArchiveReader>,
-    kept: Mutex<Vec<(CompressedBlock, Arc<DecodedBlock>)>>,
+    kept: Mutex<KeptBlocks>,
 }
 
-/// The most decoded blocks in the cache: some megabytes.
-const KEPT: usize = 64;
+/// The decoded blocks in the cache.
+#[derive(Default)]
+struct KeptBlocks {
+    blocks: Vec<(CompressedBlock, Arc<DecodedBlock>)>,
+    places: HashMap<CompressedBlock, usize>,
+    bytes: usize,
+    replaced: usize,
+}
+
+/// The most bytes of decoded blocks in the cache: the flags of 64 GiB of frames. A sweep reads the flags of each part
+/// of its pages in the order of frames, and so mostly all blocks for each part.
+const MOST_KEPT: usize = 128 << 20;
+
+impl KeptBlocks {
+    fn find(&self, block: CompressedBlock) -> Option<Arc<DecodedBlock>> {
+        let (_, decoded) = self.blocks.get(*self.places.get(&block)?)?;
+        Some(Arc::clone(decoded))
+    }
+
+    /// Adds a block in the place of others. These are scattered: of blocks that are read again and again in one order,
+    /// the oldest is the next to be read.
+    fn add(&mut self, block: CompressedBlock, decoded: Arc<DecodedBlock>, most: usize) {
+        const STEP: usize = 7919;
+        while self.bytes + decoded.bytes() > most && !self.blocks.is_empty() {
+            self.replaced = self.replaced.wrapping_add(STEP);
+            let place = self.replaced % self.blocks.len();
+            let (old, freed) = self.blocks.swap_remove(place);
+            self.places.remove(&old);
+            self.bytes -= freed.bytes();
+            if let Some((moved, _)) = self.blocks.get(place) {
+                self.places.insert(*moved, place);
+            }
+        }
+        // Another thread may have decoded it too.
+        if let Entry::Vacant(place) = self.places.entry(block) {
+            place.insert(self.blocks.len());
+            self.bytes += decoded.bytes();
+            self.blocks.push((block, decoded));
+        }
+    }
+}
 
 impl BlockReader {
     pub(super) fn new(contents: Arc<ArchiveReader>) -> Self {
@@ -286,21 +331,28 @@ impl BlockReader {
 
     fn block(&self, block: CompressedBlock) -> Result<Arc<DecodedBlock>> {
         let lock = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, decoded)) = lock().iter().find(|(one, _)| *one == block) {
-            return Ok(Arc::clone(decoded));
+        if let Some(decoded) = lock().find(block) {
+            return Ok(decoded);
         }
         let bytes = self.contents.block(block).ok_or_else(|| damaged("a block of words"))?;
         let decoded = Arc::new(DecodedBlock::of(&bytes).ok_or_else(|| damaged("a block of words"))?);
-        let mut kept = lock();
-        if kept.len() >= KEPT {
-            kept.remove(0);
-        }
-        kept.push((block, Arc::clone(&decoded)));
+        lock().add(block, Arc::clone(&decoded), MOST_KEPT);
         Ok(decoded)
     }
 }
 
 impl DecodedBlock {
+    /// The memory that it takes.
+    fn bytes(&self) -> usize {
+        size_of_val(self.runs.as_slice()) + size_of_val(self.words.as_slice())
+    }
+
+    /// Returns the runs from the one that contains this index, or the next, on.
+    fn runs_from(&self, first: u64) -> &[(u64, u64, usize, u64)] {
+        let before = self.runs.partition_point(|&(start, count, ..)| start.saturating_add(count) <= first);
+        self.runs.get(before..).unwrap_or_default()
+    }
+
     fn of(bytes: &[u8]) -> Option<Self> {
         bytes.len().is_multiple_of(WORD).then_some(())?;
         let mut all = vec![0u64; bytes.len() / WORD];
@@ -316,7 +368,7 @@ impl DecodedBlock {
         let mut runs = Vec::new();
         for ((&gap, &count), &stored) in gaps.iter().zip(counts).zip(stored) {
             (stored == 1 || stored == count).then_some(())?;
-            let first = end.wrapping_add(gap);
+            let first = end.checked_add(gap)?;
             end = first.checked_add(count)?;
             runs.push((first, count, at, stored));
             at = at.checked_add(usize::try_from(stored).ok()?)?;
@@ -327,5 +379,41 @@ impl DecodedBlock {
             before
         });
         (at <= words.len()).then(|| DecodedBlock { runs, words: words.collect() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_in_the_cache_is_the_one_that_was_read() {
+        let block = |offset| CompressedBlock { offset, packed: 1, length: 8 };
+        let decoded = |word| Arc::new(DecodedBlock { runs: vec![(word, 1, 0, 1)], words: vec![word] });
+        let each = decoded(0).bytes();
+        let mut kept = KeptBlocks::default();
+        for number in (0..100).chain(0..100) {
+            kept.add(block(number), decoded(number), 10 * each);
+            assert!(kept.blocks.len() <= 10 && kept.bytes == kept.blocks.len() * each);
+            let found: Vec<u64> = (0..100).filter(|one| kept.find(block(*one)).is_some()).collect();
+            assert!(found.contains(&number) && found.len() == kept.blocks.len(), "{number}: {found:?}");
+            assert!(found.iter().all(|one| kept.find(block(*one)).is_some_and(|found| found.words == [*one])));
+        }
+        kept.add(block(200), decoded(200), 0);
+        assert_eq!(kept.blocks.len(), 1, "the last one is kept even alone");
+    }
+
+    #[test]
+    fn the_runs_of_a_block_are_in_order() {
+        let bytes = |words: &[u64]| -> Vec<u8> {
+            (0..WORD).flat_map(|place| words.iter().map(move |word| (word >> (8 * place)) as u8)).collect()
+        };
+        // Two runs: 5 words from 10 on, all equal, and 2 words from 20 on.
+        let block = DecodedBlock::of(&bytes(&[2, 10, 5, 5, 2, 1, 2, 7, 1, 1])).unwrap();
+        assert_eq!(block.words, [7, 8, 9]);
+        for (first, runs) in [(0, 2), (14, 2), (15, 1), (21, 1), (22, 0)] {
+            assert_eq!(block.runs_from(first).len(), runs, "{first}");
+        }
+        assert!(DecodedBlock::of(&bytes(&[2, 10, 0u64.wrapping_sub(5), 5, 2, 1, 2, 7, 1, 1])).is_none());
     }
 }

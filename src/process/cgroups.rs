@@ -22,8 +22,10 @@ pub(super) struct Cgroups(Mutex<BTreeMap<u64, Option<Vec<u8>>>>);
 pub struct CgroupMemory {
     /// The path of the group.
     pub path: Name,
-    /// The processes in the group and its descendants.
+    /// The processes in the group and its descendants, as far as they are in the PID namespace of `/proc`.
     pub processes: Vec<u32>,
+    /// The number of its other processes. The kernel shows 0 for the id of each.
+    pub outside: u64,
     /// The inodes of the directories of the group and its descendants.
     pub inodes: BTreeSet<u64>,
     /// Whether the group is the root of the hierarchy, for which the kernel does not count all memory.
@@ -77,7 +79,7 @@ impl CgroupMemory {
             return Err(Error::not_available(what));
         }
         let is_in = |path: &[u8]| path.strip_prefix(below.as_slice()).is_some_and(is_below);
-        let (mut processes, mut inodes) = (Vec::new(), BTreeSet::new());
+        let (mut processes, mut outside, mut inodes) = (Vec::new(), 0, BTreeSet::new());
         for group in source.fetch(CgroupQuery::All)?.iter().filter(|group| is_in(&group.path)) {
             let text = match source.fetch(GroupText { path: &group.path, file: GroupFile::Processes }) {
                 // A capture does not have the list.
@@ -86,8 +88,9 @@ impl CgroupMemory {
                 text => text.unwrap_or_default(),
             };
             inodes.insert(group.inode);
-            let numbers = String::from_utf8_lossy(&text);
-            processes.extend(numbers.lines().filter_map(|line| line.parse::<u32>().ok()).filter(|&pid| pid > 0));
+            let (listed, others) = listed_processes(&text);
+            processes.extend(listed);
+            outside += others;
         }
         let number = |file: GroupFile| -> Result<u64> {
             let text = source.fetch(GroupText { path: &below, file })?;
@@ -104,6 +107,7 @@ impl CgroupMemory {
         Ok(CgroupMemory {
             path: hierarchy.full_path(&below),
             processes,
+            outside,
             inodes,
             is_root,
             current: either(GroupFile::Current, GroupFile::Usage),
@@ -121,6 +125,14 @@ impl CgroupMemory {
             stat,
         })
     }
+}
+
+/// Parses `cgroup.procs`: the processes, and the number of those in another PID namespace, which are shown as 0.
+fn listed_processes(text: &[u8]) -> (Vec<u32>, u64) {
+    let text = String::from_utf8_lossy(text);
+    let (listed, others): (Vec<u32>, Vec<u32>) =
+        text.lines().filter_map(|line| line.parse::<u32>().ok()).partition(|&pid| pid > 0);
+    (listed, others.len() as u64)
 }
 
 /// Parses a number of a group; `None` for the words that mean no limit.
@@ -274,6 +286,12 @@ mod tests {
         );
         let old = stat(b"cache 1\nrss 2\ntotal_cache 8192\ntotal_rss 4096\ntotal_mapped_file 0\nrss_huge 4\n");
         assert_eq!(old, BTreeMap::from([("anon", 4096), ("file", 8192), ("file_mapped", 0)]));
+    }
+
+    #[test]
+    fn processes_of_another_namespace_have_no_number() {
+        assert_eq!(listed_processes(b"0\n12\n0\n7\n-1\nx\n"), (vec![12, 7], 2));
+        assert_eq!(listed_processes(b""), (vec![], 0));
     }
 
     #[test]

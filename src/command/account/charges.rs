@@ -204,6 +204,7 @@ fn of_cgroup(memory: CgroupMemory, charges: Fact<GroupCharges>, sums: &FamilySum
             .map(|found| frames.saturating_sub(found.in_page_tables))
             .map_err(Clone::clone),
         found: charges.map(|found| found.classes.values().sum()),
+        outside: memory.outside,
         is_root: memory.is_root,
         current: memory.current.map_err(Reason::from),
         limit: memory.limit.map_err(Reason::from),
@@ -237,6 +238,13 @@ fn cgroup(lines: &mut Lines, group: &AccountCgroup) {
             charges(lines, *found, group.charged_elsewhere.as_ref().copied().unwrap_or(0), (*current, group.is_root));
         }
         _ => unmapped_file(lines, group),
+    }
+    if group.outside > 0 {
+        let text = format!(
+            "processes in another PID namespace: {}; their memory is charged here, and not counted below",
+            group.outside
+        );
+        lines.line().indent(4).word("", Role::Warn, text);
     }
     for reason in [&group.current, &group.file, &group.found].into_iter().filter_map(|fact| fact.as_ref().err()).take(1)
     {
@@ -351,9 +359,11 @@ pub(super) mod samples {
             zswap: Ok(12 << 20),
             found: Ok(220 << 20),
             charged_elsewhere: Ok(3 << 20),
+            outside: 0,
             is_root: false,
         };
-        let root = AccountCgroup { path: "/".into(), is_root: true, charged_elsewhere: Ok(0), ..group.clone() };
+        let root =
+            AccountCgroup { path: "/".into(), is_root: true, outside: 3, charged_elsewhere: Ok(0), ..group.clone() };
         vec![
             row(ChargeClass::SharedMemory, 80 << 20),
             row(ChargeClass::Mapped, 70 << 20),

@@ -326,7 +326,8 @@ impl Session {
         }
         if self.is_json() {
             return match self.print(&record) {
-                LineOutcome::Closed => LineOutcome::Closed,
+                // The run ends, and has failed too.
+                LineOutcome::Closed => LineOutcome::Quit(code.status()),
                 _ => LineOutcome::Failed(code),
             };
         }

@@ -85,6 +85,20 @@ fn json_errors_that_nobody_reads_end_the_run() {
 }
 
 #[test]
+fn a_capture_whose_reader_leaves_has_failed() {
+    let home = Home::new();
+    for options in [&["-batch"][..], &["-batch", "--json"]] {
+        let mut child =
+            home.command(options).args(["-ex", "attach self", "-ex", "capture - with memory"]).spawn().unwrap();
+        let mut out = child.stdout.take().unwrap();
+        assert_eq!(read_some(&mut out, 10).len(), 10);
+        drop(out);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{options:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
 fn standard_output_that_is_full_is_a_failure() {
     let home = Home::new();
     let mut command = home.command(&["-batch", "-ex", "show"]);

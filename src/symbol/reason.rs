@@ -71,6 +71,7 @@ impl NoSymbols {
         match self {
             NoSymbols::TooCostly => Some(OutOfBudget::Time),
             NoSymbols::Interrupted => Some(OutOfBudget::Interrupted),
+            NoSymbols::OutOfMemory => Some(OutOfBudget::Bytes),
             _ => None,
         }
     }

@@ -292,11 +292,11 @@ impl Offers<'_> {
         }
     }
 
-    /// The name of a mapping, escaped as in lists if it must not reach a terminal as it is.
-    fn offer_mapping(&mut self, name: &Bytes) {
+    /// A name, escaped as in lists if it must not reach a terminal as it is.
+    fn offer_listed(&mut self, name: &Bytes, kind: ForeignName) {
         let listed = name.to_string();
         let name = std::str::from_utf8(name.as_bytes()).ok().filter(|name| name.chars().all(is_plain));
-        self.name(name.unwrap_or(&listed), ForeignName::Symbol);
+        self.name(name.unwrap_or(&listed), kind);
     }
 
     /// The names of the module before the word, or of the program.
@@ -429,7 +429,7 @@ impl Offers<'_> {
                     _ => self.name(&whole, ForeignName::Symbol),
                 }
             } else if !file_name.is_empty() {
-                self.offer_mapping(&file_name);
+                self.offer_listed(&file_name, ForeignName::Symbol);
             }
         }
     }
@@ -453,8 +453,8 @@ impl Offers<'_> {
         for process in processes.into_iter().filter(|process| process.resident.is_some()) {
             if number {
                 self.word(&process.pid.to_string(), false);
-            } else if let Ok(name) = std::str::from_utf8(process.name.as_bytes()) {
-                self.name(name, written);
+            } else {
+                self.offer_listed(&process.name, written);
             }
         }
         if written == ForeignName::Process {

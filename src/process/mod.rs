@@ -63,6 +63,7 @@ pub use target_process::Process;
 use crate::access::log::Log;
 use crate::budget::Budget;
 use crate::kernel::status::Stat;
+use crate::kernel::text::unescape;
 use crate::kernel::{Name, maps};
 use crate::source::{List, Listed, Source, live, recorded};
 use machine::entry;
@@ -203,7 +204,8 @@ pub fn resolve(what: &str) -> Result<ResolvedProcess> {
     }
     let candidates = living_processes(what)?;
     // A child that has taken another name is still of the same executable.
-    let (own, others): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|one| has_name(&one.name, what.as_bytes()));
+    let (own, others): (Vec<_>, Vec<_>) =
+        candidates.into_iter().partition(|one| is_spelled(what, |name| has_name(&one.name, name)));
     let candidates = if own.is_empty() { others } else { own };
     match &candidates[..] {
         [only] => Ok(ResolvedProcess { pid: only.pid, by: ResolvedBy::Name }),
@@ -219,7 +221,7 @@ fn living_processes(name: &str) -> Result<Vec<ProcessEntry>> {
     // A process that has exited has no memory, even before its parent reaps it.
     let (living, ended): (Vec<ProcessEntry>, Vec<ProcessEntry>) = listed
         .iter()
-        .filter(|one| one.pid != std::process::id() && is_called(one, name.as_bytes()))
+        .filter(|one| one.pid != std::process::id() && is_spelled(name, |name| is_called(one, name)))
         .filter_map(|one| entry(&*machine, one))
         .partition(|entry| !matches!(entry.state, 'Z' | 'X'));
     match (living.is_empty(), ended.first()) {
@@ -244,7 +246,8 @@ pub(crate) fn similar_names(name: &str) -> Vec<String> {
         return Vec::new();
     }
     let listed = live::machine().list(List::All).unwrap_or_default();
-    let others = listed.iter().filter(|one| one.pid != std::process::id() && !is_called(one, name.as_bytes()));
+    let others =
+        listed.iter().filter(|one| one.pid != std::process::id() && !is_spelled(name, |name| is_called(one, name)));
     let names = others.flat_map(|one| {
         // Kernel threads (`kworker/…`) have no memory to examine.
         let own = Stat::parse(&one.stat).ok().filter(|stat| !stat.is_kernel_thread).map(|stat| stat.name.to_string());
@@ -283,7 +286,7 @@ pub fn processes_called(name: &str) -> Result<Vec<ProcessHandle>> {
 /// Fails with [`Gone`](Error::Gone) if there is none, or if the capture has no list of processes.
 pub(crate) fn captured_processes_called(name: &str, machine: &Machine) -> Result<Vec<ProcessHandle>> {
     let listed = machine.source().list(List::All)?;
-    let called = listed.iter().filter(|one| is_called(one, name.as_bytes()));
+    let called = listed.iter().filter(|one| is_spelled(name, |name| is_called(one, name)));
     let called: Vec<ProcessHandle> = called.map(|one| ProcessHandle::of_numbers(one.pid, 0)).collect();
     if called.is_empty() {
         let what = format!("no process in this capture is called `{}`", Name::from(name));
@@ -294,6 +297,11 @@ pub(crate) fn captured_processes_called(name: &str, machine: &Machine) -> Result
 
 /// The length of `comm`, after which the kernel cuts a name.
 const COMM_BYTES: usize = 15;
+
+/// Returns whether `is` accepts the name as it is written, or with the escapes in which names are printed: `\x1b`.
+fn is_spelled(written: &str, is: impl Fn(&[u8]) -> bool) -> bool {
+    is(written.as_bytes()) || written.contains('\\') && is(&unescape(written))
+}
 
 /// Returns whether `comm` is the name, as far as the kernel keeps it.
 fn has_name(comm: &Name, name: &[u8]) -> bool {

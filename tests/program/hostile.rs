@@ -26,6 +26,26 @@ fn command_files_that_are_none() {
 }
 
 #[test]
+fn the_name_of_a_process_is_taken_as_it_is_printed() {
+    let home = Home::new();
+    let unique = std::process::id() % 1000;
+    let script = format!("printf 'q{unique}\\033\\377' > /proc/self/comm; echo ready; read line");
+    let mut shell = std::process::Command::new("/bin/sh");
+    let mut shell = shell.args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    assert_eq!(read_some(shell.stdout.as_mut().unwrap(), 6), b"ready\n");
+    let listed = home.run(&["-batch", "-ex", &format!("ps {}", shell.id())]);
+    let name = format!("q{unique}\\x1b\\xff");
+    assert!(listed.is_fine().out.contains(&name), "{listed:?}");
+    for line in [format!("attach '{name}'"), format!("attach \"{name}\""), format!("account of '{name}' top 1")] {
+        home.run(&["-batch", "-ex", &line]).is_fine();
+    }
+    let offered = home.run(&["-batch", "-ex", &format!("complete \"attach q{unique}\"")]);
+    assert_eq!(offered.is_fine().out, format!("attach '{name}'\n"));
+    shell.kill().unwrap();
+    shell.wait().unwrap();
+}
+
+#[test]
 fn a_command_file_that_may_not_be_read() {
     let home = Home::new();
     let secret = home.file("secret", "echo never\n");

@@ -75,19 +75,21 @@ impl Record for AccountObject {
 static OBJECTS: Table<AccountObject> = Table::of(&[
     Column::number("unmapped", 10, Role::Size).cell(|_, row| Cell::size(row.unmapped)),
     bytes("size").cell(|_, row| Cell::size(row.bytes)),
-    Column::word("object", 30, Role::Name).cell(|_, row| Cell::new(object(row))),
+    Column::name("object", 24, Role::Name).cell(|_, row| Cell::new(&row.name)),
+    Column::word("number", 12, Role::Plain).cell(|_, row| Cell::new(number(row))),
     Column::word("held by", 16, Role::Plain).cell(|_, row| Cell::new(held_by(row))),
     Column::word("freed by", 17, Role::Plain).cell(|_, row| Cell::new(&row.freed_by)),
 ]);
 
-fn object(row: &AccountObject) -> String {
-    let at_most = if row.at_most { " (at most)" } else { "" };
-    let deleted = if row.kind == ObjectKind::DeletedFile { DELETED } else { "" };
+/// `inode 1030 (deleted)`: which object, where others have the same name, and what a long name must not hide.
+fn number(row: &AccountObject) -> String {
     let number = match row.kind {
-        ObjectKind::Graphics => format!(", client {}", row.inode),
-        _ => object_number(row.name.as_bytes(), Some(row.inode)),
+        ObjectKind::Graphics => format!("client {}", row.inode),
+        _ => object_number(row.name.as_bytes(), Some(row.inode)).trim_start_matches(", ").to_owned(),
     };
-    format!("{}{deleted}{number}{at_most}", row.name)
+    let deleted = if row.kind == ObjectKind::DeletedFile { DELETED } else { "" };
+    let at_most = if row.at_most { " (at most)" } else { "" };
+    format!("{number}{deleted}{at_most}")
 }
 
 /// Its holders in short: `mapped, fd 3` of one process, `812 and 3 more` of several.

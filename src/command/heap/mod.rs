@@ -62,7 +62,7 @@ impl Command for Heap {
 Adds up the heaps of glibc's malloc: chunks in use, free chunks, and what `malloc_trim(0)` would give back now. \
 Stops nothing, and runs nothing in the process.
 
-  ARENA             one arena: its number in the table, or an address in it
+  N                 one arena: its number in the table, or an address in it
   children          the process and its descendants: a row for each
   of NAME, of A, B  all processes of a name, or these
   cgroup [PATH]     the processes of its memory cgroup, or of another
@@ -89,13 +89,11 @@ Columns and words of the answer:
 
 Processes that end, or that you may not examine, are left out; the last line has their number. Chunks that threads keep for themselves (tcache) and small chunks that were freed last (fastbins) count as in use.
 
-`walk [heap] by heap` shows which pages are in use, and `explain ADDR with heap` the chunk of an address.
-
-An arena whose chunks do not agree has no sums, and the last column has the reason. Only resident memory is read, and becomes referenced by that \
-(`help traces`). Heaps of other allocators are named, and not read.",
+An arena whose chunks do not agree has no sums, and the last column has the reason. `help chunks` has the checks, and \
+what captures and cores have.",
         examples: &[
             example("heap", "show how much of the heap is in use"),
-            example("heap 0", "show the sizes of the main arena"),
+            example("heap 0", "show the main arena: its sizes, and which chunks keep free memory"),
             example("heap by size", "show the sizes of chunks in use and of free ones"),
             example("heap top 3", "show the three largest arenas"),
             example("heap every 100ms for 300ms", "show whether chunks in use grow, or free ones"),

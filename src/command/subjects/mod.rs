@@ -40,6 +40,7 @@ subjects! {
     "states": "the states of a page",
     "kinds": "the kinds of a page",
     "classes": "the classes of `account`, and the words of its answer",
+    "chunks": "the chunks that `heap` reads, and its checks",
     "copies": "the rules by which `compare` counts pages after a fork",
     "flags": "the flags of page frames",
     "events": "the changes that watch reports",

@@ -76,7 +76,7 @@ pub static QUESTIONS: &[Question] = &[
         &["cache", "cached", "pagecache", "mmap"]),
     question("who phys:ADDRESS", "whose page is at the physical address of a memory error?",
         &["mce", "ecc", "hwpoison", "poison", "physical", "memory error", "memory failure", "hardware", "hardware error", "dimm"]),
-    question("snapshot", "what changes until `diff`?",
+    question("snapshot", "at the prompt: what changes until `diff`?",
         &["growth", "leak", "changes", "written", "before", "touched", "touch", "request"]),
     question("heap every 1s for 10s", "which sizes of blocks grow?",
         &["leak", "growth", "leaks"]),

@@ -215,6 +215,10 @@ pub(super) fn similar_cgroup(asked: &Name, error: inspect::Error, machine: &Mach
     let asked = format!("/{}", asked.to_string().trim_start_matches('/'));
     let similar = near(&asked, paths.iter().map(String::as_str)).into_iter().filter(|path| *path != "/");
     let similar: Vec<String> = similar.map(|path| format!("`{path}`")).collect();
+    if machine.is_captured() && (paths.is_empty() || paths.contains(&asked)) {
+        let remedy = format!("`capture FILE cgroup {asked} with frames` keeps it");
+        return Error::refused(format!("the memory of cgroup {asked} is not in this capture"), remedy);
+    }
     if similar.is_empty() || paths.contains(&asked) {
         return error.into();
     }

@@ -12,8 +12,6 @@ use std::sync::Arc;
 const HEAD: &str = "the head of the file";
 /// Why no capture has answers that need an open file.
 const OPENS: &str = "it opens files that nobody has mapped";
-/// Why a capture has no sizes of filesystems: they explain frames that no process maps.
-const OF_FRAMES: &str = "no capture has the words of all frames";
 /// Why no capture has single mappings.
 const OF_MAPS: &str = "the text of maps has it";
 
@@ -219,9 +217,9 @@ questions_of! {
             process(Never(OPENS), Nothing),
         /// Words of `statfs` for the filesystem with this device that is mounted at a directory in the root of the
         /// process, as [`FilesystemRoom`](crate::kernel::mapped_file::FilesystemRoom) decodes them.
-        Filesystem(device: Device, point: &'a [u8]) = "filesystem" => process(Never(OF_FRAMES), Nothing),
+        Filesystem(device: Device, point: &'a [u8]) = "filesystem" => process(WhileDecoding, Nothing),
         /// The same in the root of pmdb.
-        OwnFilesystem(device: Device, point: &'a [u8]) = "own-filesystem" => machine(Never(OF_FRAMES), Nothing),
+        OwnFilesystem(device: Device, point: &'a [u8]) = "own-filesystem" => machine(WhileDecoding, Nothing),
     }
 }
 

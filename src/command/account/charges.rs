@@ -164,6 +164,10 @@ fn search(group: &CgroupMemory, family: &Family, sink: &mut dyn Sink) -> Result<
         }
     };
     match search() {
+        Err(Error::Target(_)) if family.machine().is_captured() => {
+            let why = "other memory of the cgroup is not in this capture: `capture FILE cgroup … with frames` keeps it";
+            Ok(Err(Reason::NotInFile(why.to_owned())))
+        }
         Err(Error::Target(error)) => Ok(Err(error.into())),
         found => found.map(Ok),
     }

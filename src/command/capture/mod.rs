@@ -19,7 +19,7 @@ use crate::lang::parser::{
     Parsed, Tokens, after, clause, hint_at_missing_with, list_once, option, pattern, split_text, word,
 };
 use crate::lang::{self, Expected, Spanned};
-use crate::process::{self, Capture, CaptureContent, MissingProcess, ProcessHandle, Target, unopened};
+use crate::process::{self, Capture, CaptureContent, CgroupMemory, MissingProcess, ProcessHandle, Target, unopened};
 use crate::render::Record;
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
@@ -106,7 +106,7 @@ state in the file as a snapshot.
   with memory    also the resident memory of the process: passwords and keys are in it
   with dontdump  also memory that the program excludes from core files (MADV_DONTDUMP)
   with heap      also the sizes of the chunks of glibc's heaps, so that `heap` works: no other memory
-  with frames    also the flags and map counts of all frames of the machine
+  with frames    also the words of all frames of the machine, for `account frames` and `account cgroup`
   without names  numbers for the names of files, processes, threads and cgroups; no symbols and no command line
 
 The file appears when it is complete, and only its owner can read it. It replaces a regular file only. A named pipe or a \
@@ -203,7 +203,7 @@ describes its contents and its format.",
         }
         // From here on notes go elsewhere.
         let stream = self.is_stream().then(|| output::stream(context.sink)).transpose()?;
-        let CapturedProcesses { target, others, missing } = self.processes(context)?;
+        let CapturedProcesses { target, others, missing, group } = self.processes(context)?;
         let has = |extra| self.with.contains(&extra);
         let has_memory = self.has_memory();
         self.check()?;
@@ -227,6 +227,7 @@ describes its contents and its format.",
         let capture =
             if let Some(CaptureSubject::Family(_)) = self.of { capture.with_family(&others, missing) } else { capture };
         let mut budget = context.sink.budget();
+        group.map_or(Ok(()), |group| capture.keep_group(group.path.as_bytes(), &mut budget))?;
         let (mut memory, mut heap) = (MemoryCounts::default(), HeapCounts::default());
         let sink = &mut *context.sink;
         let mut look = |done, total| {
@@ -242,9 +243,8 @@ describes its contents and its format.",
             keep_symbols(&member.target, self.without_names, &mut budget)
         })?;
         file.map(output::CaptureFile::publish).transpose()?;
-        let pid = subject.process.identity().pid;
         context.sink.emit(&self.report(
-            pid,
+            subject.process.identity().pid,
             captured,
             Some(memory).filter(|_| has_memory),
             Some(heap).filter(|_| has(Extra::Heap)),
@@ -342,14 +342,14 @@ impl WriteCapture {
     fn processes(&self, context: &mut Context) -> Result<CapturedProcesses, Error> {
         let Some(CaptureSubject::Family(family)) = &self.of else {
             let target = (*context.target()?).clone();
-            return Ok(CapturedProcesses { target, others: Vec::new(), missing: Vec::new() });
+            return Ok(CapturedProcesses { target, others: Vec::new(), missing: Vec::new(), group: None });
         };
-        let (mut others, _) = family.processes(context)?;
+        let (mut others, group) = family.processes(context)?;
         let attached = context.state.target().map(|target| target.process.identity().pid);
         if let Some(first) = others.iter().position(|one| Some(one.pid) == attached) {
             others.remove(first);
             let target = (*context.target()?).clone();
-            return Ok(CapturedProcesses { target, others, missing: Vec::new() });
+            return Ok(CapturedProcesses { target, others, missing: Vec::new(), group });
         }
         let mut missing = Vec::new();
         let mut refusal = None;
@@ -357,7 +357,7 @@ impl WriteCapture {
             match Target::attach(one.pid) {
                 Ok(target) => {
                     target.process.set_scan(context.state.settings.scan);
-                    return Ok(CapturedProcesses { target, others: others.split_off(index + 1), missing });
+                    return Ok(CapturedProcesses { target, others: others.split_off(index + 1), missing, group });
                 }
                 Err(error) => {
                     missing.push(unopened(one.pid, &error));
@@ -382,6 +382,8 @@ struct CapturedProcesses {
     others: Vec<ProcessHandle>,
     /// Those of the family that could not be opened.
     missing: Vec<MissingProcess>,
+    /// The cgroup that they are in.
+    group: Option<CgroupMemory>,
 }
 
 /// Asks for what names need: the symbol tables of the programs and libraries, and the parts that one look-up reads.

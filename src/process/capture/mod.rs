@@ -1,6 +1,7 @@
 //! Writes a capture: the pages of processes, the words of their frames, and all other data that the decoders request.
 
 mod folios;
+mod groups;
 mod pages;
 
 use super::handles::ProcessHandle;

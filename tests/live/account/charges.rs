@@ -1,12 +1,13 @@
 //! What is charged to a cgroup adds up to what the kernel has charged to it.
 
-use super::command::{of_type, records};
+use super::command::{of_type, records, records_of_file};
 use super::*;
 use crate::Scenario;
 use crate::cgroup::Cgroup;
 use crate::puppet::memfd;
 use crate::support::{plain_entries, plain_maps};
 use crate::target::{announce, wait};
+use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, read_to_string};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -102,6 +103,20 @@ fn number(cgroup: &Cgroup, names: [&str; 2]) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("kernel ").unwrap_or(line).trim().parse().ok())
 }
 
+/// The charges of the cgroup in a capture of its processes and of all frames.
+fn charges_of_capture(pid: u32, name: &str, folder: &Path) -> Vec<Value> {
+    let file = folder.join("group.capture");
+    let file = file.to_str().expect("text");
+    records(pid, &format!("capture {file} cgroup /{name} with frames"));
+    records_of_file(file, &format!("account cgroup /{name}"))
+}
+
+/// The bytes of each class.
+fn by_class(all: &[Value]) -> BTreeMap<&str, u64> {
+    let rows = of_type(all, "account-charge").into_iter();
+    rows.map(|row| (row["class"].as_str().expect("a class"), super::command::bytes(row))).collect()
+}
+
 pub fn charges_add_up_to_the_group() {
     const NAME: &str = "account::charges_add_up_to_the_group";
     if !support::is_root() {
@@ -132,9 +147,7 @@ pub fn charges_add_up_to_the_group() {
         let all = records(target.pid(), &format!("account cgroup /{name}"));
         let again = plain_charges(inode, target.pid());
         let [group] = of_type(&all, "account-cgroup")[..] else { panic!("{all:?}") };
-        let rows = of_type(&all, "account-charge").into_iter();
-        let mut rows: BTreeMap<&str, u64> =
-            rows.map(|row| (row["class"].as_str().expect("a class"), super::command::bytes(row))).collect();
+        let mut rows = by_class(&all);
         let found: u64 = rows.values().sum();
         assert_eq!(group["found"], found);
         let kernel = rows.remove("kernel");
@@ -150,6 +163,10 @@ pub fn charges_add_up_to_the_group() {
             let planted: usize = BYTES[..3].iter().sum();
             assert!(unmapped >= planted as u64, "{differing}");
             assert!(rows["mapped"] >= BYTES[3] as u64 && elsewhere >= 4 * page_bytes(), "{differing}");
+            let captured = charges_of_capture(target.pid(), &name, folder.path());
+            for class in ["mapped", "shared_memory"] {
+                assert_eq!(by_class(&captured).get(class), rows.get(class), "{captured:?} {differing}");
+            }
             return;
         }
     }

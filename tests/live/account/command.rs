@@ -7,8 +7,19 @@ use serde_json::Value;
 
 /// The records of a command.
 pub fn records(pid: u32, command: &str) -> Vec<Value> {
+    records_of(["-p", &pid.to_string()], command)
+}
+
+/// What `command` answers about a capture or core.
+pub fn records_of_file(file: &str, command: &str) -> Vec<Value> {
+    records_of(["-c", file], command)
+}
+
+fn records_of(target: [&str; 2], command: &str) -> Vec<Value> {
     let output = Command::new(env!("CARGO_BIN_EXE_pmdb"))
-        .args(["-nx", "-q", "-batch", "--json", "-p", &pid.to_string(), "-ex", command])
+        .args(["-nx", "-q", "-batch", "--json"])
+        .args(target)
+        .args(["-ex", command])
         .output()
         .expect("pmdb runs");
     let text = String::from_utf8(output.stdout).expect("text");
@@ -187,13 +198,8 @@ pub fn a_core_has_pages_that_may_be_zeros() {
     let file = folder.path().join("core");
     let file = file.to_str().expect("a path");
     records(puppet.0.pid(), &format!("export core {file}"));
-    let output = Command::new(env!("CARGO_BIN_EXE_pmdb"))
-        .args(["-nx", "-q", "-batch", "--json", "-c", file, "-ex", "account"])
-        .output()
-        .expect("pmdb runs");
-    let text = String::from_utf8(output.stdout).expect("text");
-    let records: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("a record")).collect();
-    let [summary] = of_type(&records, "account-summary")[..] else { panic!("{text}") };
+    let records = records_of_file(file, "account");
+    let [summary] = of_type(&records, "account-summary")[..] else { panic!("{records:?}") };
     let may_be_zeros = summary["may_be_zeros"].as_u64().unwrap_or_default();
     assert!(may_be_zeros >= zeros * page_bytes(), "{summary}");
     assert!((bytes(summary) - may_be_zeros..=bytes(summary) - zeros * page_bytes()).contains(&rss), "{summary}");

@@ -360,7 +360,11 @@ impl Offers<'_> {
         }
         let found = self.with_names(|space| space.variables(MOST_VARIABLES, self.patience)).unwrap_or_default();
         self.rank = Rank::Symbol;
+        let mut budget = Budget::unlimited().within(self.patience);
         for (name, _) in found {
+            if budget.look().is_err() {
+                break;
+            }
             let Ok(name) = std::str::from_utf8(name.as_bytes()) else {
                 continue;
             };

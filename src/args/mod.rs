@@ -67,7 +67,7 @@ pub struct Arguments {
     pub list_scripts: bool,
 
     /// Print a generated text: man, man-language, man-json, help (all of it), json-schema, complete-bash, complete-zsh,
-    /// complete-fish, gdb (the plugin); with DIR, write it there; `all DIR` writes them all under DIR
+    /// complete-fish, gdb (the plugin); with DIR write it there, and `all DIR` writes them all
     #[arg(long, hide_short_help = true, value_names = ["WHAT", "DIR"], num_args = 1..=2)]
     generate: Vec<String>,
 

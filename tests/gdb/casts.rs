@@ -204,9 +204,9 @@ fn x_notes_what_gdb_would_follow() {
             ("pmdb -- x/s *text", "\"hello\""),
             ("pmdb -- x/xg large", "to follow it, write `x *large`"),
             ("pmdb -- walk text", ": for the memory there, write `walk region(*text)`"),
-            ("pmdb -- walk text + 4096", ": for the memory there, write `walk region(*text + 0x1000)`"),
+            ("pmdb -- walk text + 4096", ": for the memory there, write `walk region(*text + 4096)`"),
             ("pmdb -- explain text", ": for the memory there, write `explain *text`"),
-            ("pmdb -- walk text, +64K", ": for the memory there, write `walk *text, +0x10000`"),
+            ("pmdb -- walk text, +64K", ": for the memory there, write `walk *text, +64K`"),
             ("pmdb -- find text, +8, 3", ": for the memory there, write `find *text, +8, 3`"),
             (
                 "pmdb -- watch global_int for 1ms",

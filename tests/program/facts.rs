@@ -116,7 +116,7 @@ fn what_is_no_memory_leads_to_the_line_that_was_meant() {
 #[test]
 fn the_answer_about_a_range_names_it() {
     assert!(demo("account heap").is_fine().out.starts_with("heap of pmdb-demo ("));
-    assert!(demo("huge demo_buffer, +16K").is_fine().out.starts_with("`demo_buffer, +0x4000` of pmdb-demo ("));
+    assert!(demo("huge demo_buffer, +16K").is_fine().out.starts_with("`demo_buffer, +16K` of pmdb-demo ("));
     assert!(demo("account all").is_fine().out.starts_with("pmdb-demo ("));
 }
 

@@ -162,7 +162,9 @@ fn everything_is_written_where_packages_expect_it() {
     home.file("taken", "");
     home.run(&["--generate", "all", "taken"]).failed(1, "cannot write");
     home.run(&["--generate", "all"]).failed(2, "needs a directory");
-    home.run(&["--generate", "man", "usr"]).failed(2, "no directory is expected");
+    home.run(&["--generate", "man", "pages"]).is_fine();
+    assert_eq!(home.read("pages/pmdb.1"), generated("man"));
+    home.run(&["--generate", "man", "taken"]).failed(1, "cannot write");
     home.run(&["--generate", "woman"]).failed(2, "man-json");
 }
 

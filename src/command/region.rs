@@ -137,8 +137,7 @@ pub(super) const SHOWN: Evidence = Evidence::COUNTS.union(Evidence::HUGE);
 
 /// The record of a region, with its counts if there are any.
 pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> RegionReport {
-    let region = &viewed.region;
-    let mut why = Why::default();
+    let (region, mut why) = (&viewed.region, Why::default());
     // The kernel maps pages of its own into every process.
     let hidden = stats.and_then(RegionStats::why_hidden).map(|reason| match viewed.backing {
         Backing::Kernel => Reason::NotApplicable(
@@ -175,6 +174,7 @@ pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Regi
         name: region.name.clone(),
         deleted: region.is_deleted_file(),
         object: region.object_number(),
+        after: viewed.after.clone(),
         changed: false,
         size: region.range.len(),
         present,

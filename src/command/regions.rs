@@ -122,6 +122,8 @@ The totals cover all regions, also with `limit` and `top`. `rss` is `present` wi
 In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compares the bytes in that column, and \
 `shared` alone selects shared mappings. `exclusive > 1M` compares the bytes that are mapped only here.
 
+`after FILE` is a region without a name that begins where writable data of FILE end, as `.bss` does.
+
 The mark (deleted) after a name means that the file was deleted. A file whose own name ends in this way is shown with \
 `\\x20` in place of the blank: `notes\\x20(deleted)`.",
         examples: &[

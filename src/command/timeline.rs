@@ -126,6 +126,7 @@ impl TimelineBuilder {
             pages: inside.map(|(own, _)| own.pages(self.size)).sum(),
             populated,
             region: region.map(|viewed| viewed.region.name.clone()),
+            after: region.and_then(|viewed| viewed.after.clone()),
             regions: group.len() as u64,
         });
     }

@@ -7,7 +7,7 @@ use super::classify::Backing;
 use crate::budget::OutOfBudget;
 use crate::kernel::mapped_file::{FileType, MappedFile};
 use crate::kernel::mounts::MemoryFiles;
-use crate::kernel::{AddressRange, PageMapEntry, PageSize, PhysicalAddress, Region, VirtualAddress};
+use crate::kernel::{AddressRange, Name, PageMapEntry, PageSize, PhysicalAddress, Region, VirtualAddress};
 use crate::process::{self, Process, Target};
 use crate::report::{Fact, Reason};
 use std::sync::OnceLock;
@@ -19,6 +19,10 @@ pub struct ViewedRegion {
     pub region: Region,
     /// Its backing.
     pub backing: Backing,
+    /// The file whose writable private mapping ends where this region begins, if it is private memory without a name
+    /// and with the same permissions. So lie the data of a program and its `.bss`. `None` also if the region before it
+    /// was not read.
+    pub after: Option<Name>,
     pub(super) pfn_mapped: OnceLock<bool>,
     pub(super) merged: OnceLock<Option<bool>>,
     /// Set once the swap slots of a part of it could not be read.
@@ -27,7 +31,30 @@ pub struct ViewedRegion {
     pub(super) lacks_content: OnceLock<Reason>,
 }
 
+/// Returns the name of the file that `before` maps, if `region` begins where that ends, as `.bss` does.
+fn file_before(before: Option<&Region>, region: &Region) -> Option<Name> {
+    let before = before.filter(|before| before.range.end() == region.range.start())?;
+    let is_memory = region.name.is_empty() && !region.maps_object();
+    let is_of_file = before.maps_object() && before.name.as_bytes().starts_with(b"/");
+    let permissions = region.permissions;
+    let is_alike = before.permissions == permissions && permissions.write && permissions.sharing() == Some(false);
+    (is_memory && is_of_file && is_alike).then(|| before.name.clone())
+}
+
 impl ViewedRegion {
+    /// A region with its backing, and the one before it, if that was read.
+    pub(super) fn new(region: Region, backing: Backing, before: Option<&ViewedRegion>) -> Self {
+        ViewedRegion {
+            after: file_before(before.map(|before| &before.region), &region),
+            region,
+            backing,
+            pfn_mapped: OnceLock::new(),
+            merged: OnceLock::new(),
+            lacks_slots: OnceLock::new(),
+            lacks_content: OnceLock::new(),
+        }
+    }
+
     /// The addresses it covers.
     pub fn range(&self) -> AddressRange {
         self.region.range
@@ -375,5 +402,20 @@ mod tests {
         let devices = space.viewed_regions().iter().filter(|viewed| viewed.may_be_pfn_mapped()).count();
         assert_eq!((devices, space.device_frames(&space.spans())), (299, crate::inspect::Evidence::empty()));
         assert_eq!(crate::kernel::text::NAMED_BYTES.get(), before);
+    }
+
+    #[test]
+    fn memory_after_the_data_of_a_file_has_its_name() {
+        let file = || Region { inode: 7, name: "/bin/worker".into(), ..region(0x100, 2) };
+        let after = |before: &Region, one: &Region| file_before(Some(before), one).map(|name| name.to_string());
+        let bss = region(0x102, 3);
+        assert_eq!(after(&file(), &bss).as_deref(), Some("/bin/worker"));
+        assert_eq!(file_before(None, &bss), None);
+        assert_eq!(after(&file(), &region(0x103, 3)), None, "a gap");
+        let read_only = crate::kernel::Permissions { read: true, ..Default::default() };
+        let other = Region { permissions: read_only, ..region(0x102, 3) };
+        assert_eq!(after(&file(), &other), None, "other permissions");
+        assert_eq!(after(&file(), &Region { name: "[heap]".into(), ..region(0x102, 3) }), None);
+        assert_eq!(after(&region(0x100, 2), &bss), None, "no file");
     }
 }

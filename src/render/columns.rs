@@ -404,15 +404,16 @@ impl<T> Table<T> {
 
 /// A region that rows are grouped by; where there is no room for `0x1000..0x2000 rw-p /usr/lib/libc.so.6`, it is
 /// `0x1000 rw-p libc.so.6`.
-pub fn region_key(key: &str) -> Cell<'_> {
-    let cell = Cell::new(key);
+pub fn region_key<'a>(key: impl Into<Cow<'a, str>>) -> Cell<'a> {
+    let key = key.into();
     let Some((start, behind)) = key.split_once("..") else {
-        return cell;
+        return Cell::new(key);
     };
     let behind = behind.split_once(' ').map_or("", |(_, behind)| behind);
     let (permissions, path) = behind.split_once(' ').unwrap_or((behind, ""));
     let name = path.rsplit('/').next().unwrap_or_default();
-    cell.or(format!("{start} {permissions} {name}").trim_end().to_owned())
+    let short = format!("{start} {permissions} {name}").trim_end().to_owned();
+    Cell::new(key).or(short)
 }
 
 /// A mapping that rows are grouped by; the end of its path where there is no room for all of it.

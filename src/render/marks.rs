@@ -3,7 +3,7 @@
 
 use crate::kernel::Name;
 use crate::render::ruler;
-use crate::render::text::block::region_file_name;
+use crate::render::text::block::{after_file, region_file_name};
 use crate::render::text::lines::{Line, Lines, Style};
 use crate::render::theme::{Role, cut};
 use crate::render::units::{counted, size, time_of_day};
@@ -335,10 +335,19 @@ impl DrawnRow<'_> {
         self.is_quiet() && self.cells.iter().all(|cell| cell.share.is_some_and(|share| share.of == 0))
     }
 
+    /// Whether it goes on with the region of a row.
+    fn is_of_region(&self, last: &DrawnRow<'_>) -> bool {
+        (&self.row.region, &self.row.after) == (&last.last.region, &last.last.after)
+    }
+
     /// The name of its region, unless the row above has the same; how many other regions are in it, and how many rows
     /// are folded into it.
     pub fn label(&self, above: Option<&DrawnRow<'_>>) -> String {
-        let name = self.name(above).map(|name| region_file_name(name).1.into_owned()).unwrap_or_default();
+        let name = self.name(above).map(|name| match &self.row.after {
+            Some(file) => after_file(file),
+            None => region_file_name(name).1.into_owned(),
+        });
+        let name = name.unwrap_or_default();
         if self.others > 0 {
             let more = format!(" +{}", self.others);
             return format!("{}{more}", cut(&name, NAME.saturating_sub(more.len()))).trim_start().to_owned();
@@ -353,7 +362,7 @@ impl DrawnRow<'_> {
     /// The name of its region, unless the row above has the same.
     fn name(&self, above: Option<&DrawnRow<'_>>) -> Option<&Name> {
         let name = self.row.region.as_ref()?;
-        let same = self.others == 0 && above.is_some_and(|above| above.last.region.as_ref() == Some(name));
+        let same = self.others == 0 && above.is_some_and(|above| self.is_of_region(above));
         (!same).then_some(name)
     }
 }
@@ -443,7 +452,7 @@ impl Timeline {
         });
         for row in drawn.filter(|row| !row.is_beside_the_question()) {
             match folded.last_mut() {
-                Some(last) if last.is_quiet() && row.cells == last.cells && row.row.region == last.last.region => {
+                Some(last) if last.is_quiet() && row.cells == last.cells && row.is_of_region(last) => {
                     last.folded += 1;
                     last.others += row.others;
                     last.last = row.last;

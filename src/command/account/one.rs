@@ -11,7 +11,7 @@ use crate::eval::{self, Origin, Spans};
 use crate::inspect::account::{AccountSums, Accounting, MemoryObjects};
 use crate::inspect::{AddressSpace, Evidence, Group};
 use crate::kernel::status::LARGEST_PID;
-use crate::kernel::{Device, Key};
+use crate::kernel::{Device, Key, Name};
 use crate::lang::{Expression, Range, Spanned};
 use crate::process::Target;
 use crate::render::{More, Sink};
@@ -206,20 +206,21 @@ fn emit_groups(
     name: &dyn Fn(Group) -> String,
     sink: &mut dyn Sink,
 ) -> Result<(), Stopped> {
-    let mut rows = sums.named(|group| (name(group), object(sums, by, group)));
+    let mut rows = sums.named(|group| (name(group), object(sums, by, group), file_before(sums, by, group)));
     if cut.is_some() {
         sink.show(More::SmallRows);
     } else if by == Key::Region {
         rows.sort_by_cached_key(|(_, account)| Reverse(account.total()));
     }
     let more = rows::keep_shown(&mut rows, cut.or_else(|| rows::usual_cut(by)), |(_, account)| account.total());
-    for ((key, object), account) in rows {
+    for ((key, object, after), account) in rows {
         let classes = AccountClass::ALL.iter().map(|&class| (class, account.of(class)));
         sink.emit(&AccountGroup {
             by: by.to_string(),
             key,
             device: object.and_then(|(device, _)| device).map(|device| device.to_string()),
             inode: object.map(|(_, inode)| inode),
+            after,
             bytes: account.total(),
             of: sums.all.total(),
             classes: Numbers(classes.filter(|(_, bytes)| *bytes > 0).collect()),
@@ -236,6 +237,16 @@ fn object(sums: &AccountSums, by: Key, group: Group) -> Option<(Option<Device>, 
     let region = &sums.accounting().space().viewed_regions().get(index)?.region;
     let is_object = by == Key::Mapping && region.maps_object();
     is_object.then(|| (Some(region.device).filter(|_| !region.is_segment()), region.inode))
+}
+
+/// The file after which the region of a group by region lies.
+fn file_before(sums: &AccountSums, by: Key, group: Group) -> Option<Name> {
+    match (by, group) {
+        (Key::Region, Group::Region(Some(index))) => {
+            sums.accounting().space().viewed_regions().get(index)?.after.clone()
+        }
+        _ => None,
+    }
 }
 
 /// The name of a group.

@@ -6,6 +6,7 @@ use crate::render::Record;
 use crate::render::bar::{BAR, bar};
 use crate::render::columns::{Cell, Column, MakeCell, Table, amount, mapping_key, region_key};
 use crate::render::text::Text;
+use crate::render::text::block::after_file;
 use crate::render::text::words::group_heading;
 use crate::render::theme::Role;
 use crate::render::units::{percent, size};
@@ -67,6 +68,8 @@ record! {
         [optional] device: Option<String>,
         /// Its inode there, or the number of the segment: two objects may have one name.
         [optional] inode: Option<u64>,
+        /// By region: the file after whose writable private mapping it lies, if it has no name itself.
+        [optional] after: Option<Name>,
         /// Bytes that are mapped.
         bytes: u64,
         /// All bytes of the account.
@@ -212,7 +215,10 @@ pub(super) const fn bytes(title: &'static str) -> Column {
 /// The table of a group.
 fn groups(group: &AccountGroup) -> Table<AccountGroup> {
     let key: MakeCell<AccountGroup> = |_, group| match group.by.as_str() {
-        "region" => region_key(&group.key),
+        "region" => match &group.after {
+            Some(file) => region_key(format!("{} {}", group.key, after_file(file))),
+            None => region_key(&*group.key),
+        },
         "mapping" => mapping_key(named_object(&group.key, group.inode)),
         _ => Cell::new(&group.key),
     };
@@ -321,6 +327,12 @@ pub(in crate::command) mod samples {
             Box::new(account_row()),
             Box::new(account_group()),
             Box::new(AccountGroup { bytes: 4096, key: "[vdso]".into(), ..account_group() }),
+            Box::new(AccountGroup {
+                by: "region".into(),
+                key: "0x408000..0x1450000 rw-p".into(),
+                after: Some("/usr/bin/redis-server".into()),
+                ..account_group()
+            }),
             Box::new(account_summary()),
             Box::new(account_summary_differing()),
         ]
@@ -353,6 +365,7 @@ pub(in crate::command) mod samples {
             key: "/usr/lib/x86_64-linux-gnu/libc.so.6".into(),
             device: Some("08:01".into()),
             inode: Some(1030),
+            after: None,
             bytes: 1_400_000,
             of: 16 << 20,
             classes: Numbers(vec![(AccountClass::PrivateCopies, 24 << 10), (AccountClass::FileOthers, 1_375_424)]),

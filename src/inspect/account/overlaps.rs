@@ -65,18 +65,11 @@ mod tests {
     use crate::process::fake;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
-    use std::sync::OnceLock;
 
     /// A region of `pages` pages of object `inode` from page `offset` on.
     fn viewed(at: u64, inode: u64, offset: u64, pages: u64) -> ViewedRegion {
-        ViewedRegion {
-            region: Region { inode, offset: offset * fake::PAGE, ..fake::region(at, pages) },
-            backing: if inode == 0 { Backing::Anonymous } else { Backing::File },
-            pfn_mapped: OnceLock::new(),
-            merged: OnceLock::new(),
-            lacks_slots: OnceLock::new(),
-            lacks_content: OnceLock::new(),
-        }
+        let region = Region { inode, offset: offset * fake::PAGE, ..fake::region(at, pages) };
+        ViewedRegion::new(region, if inode == 0 { Backing::Anonymous } else { Backing::File }, None)
     }
 
     fn pages(regions: &[ViewedRegion]) -> Vec<(u64, u64)> {

@@ -143,23 +143,15 @@ impl AddressSpace {
             }
         };
         let pools_are_known = || target.machine.pools_are_known();
-        let regions = regions
-            .into_iter()
-            .map(|region| {
-                Ok(ViewedRegion {
-                    backing: backing(&region, &mut memory_files, &pools_are_known, &mapped_file)?,
-                    region,
-                    pfn_mapped: OnceLock::new(),
-                    merged: OnceLock::new(),
-                    lacks_slots: OnceLock::new(),
-                    lacks_content: OnceLock::new(),
-                })
-            })
-            .collect::<Result<_>>()?;
+        let mut viewed: Vec<ViewedRegion> = Vec::with_capacity(regions.len());
+        for region in regions {
+            let backing = backing(&region, &mut memory_files, &pools_are_known, &mapped_file)?;
+            viewed.push(ViewedRegion::new(region, backing, viewed.last()));
+        }
         Ok(AddressSpace(Arc::new(Inner {
             target: target.clone(),
             page: target.process.page_size(),
-            regions,
+            regions: viewed,
             text,
             complete,
             cache: SpaceCache::default(),

@@ -63,6 +63,11 @@ fn name_or_dim(name: Cow<'_, str>) -> (Role, Cow<'_, str>) {
     }
 }
 
+/// `after worker`: what follows the words for a region without a name, if it lies after the data of a file.
+pub fn after_file(file: &Name) -> String {
+    format!("after {}", file.escaped_file_name())
+}
+
 /// The mark after the name of a file that was deleted.
 pub const DELETED: &str = " (deleted)";
 

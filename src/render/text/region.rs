@@ -5,7 +5,7 @@ use crate::render::bar::{BAR, bar_of_largest};
 use crate::render::columns::{
     Cell, Column, END, PERMISSIONS, SIZE, START, Table, amount, reason, region as name, unknown,
 };
-use crate::render::text::block::{self, REMARK, word_for_missing};
+use crate::render::text::block::{self, REMARK, after_file, word_for_missing};
 use crate::render::text::lines::{Footnotes, Lines};
 use crate::render::text::{Text, pages, words};
 use crate::render::theme::Role;
@@ -88,6 +88,9 @@ fn head(lines: &mut Lines, region: &RegionReport) {
     line.push(Role::Address, format!("{}..{}", region.start, region.end)).plain("  ");
     let (role, name) = block::region_name(&region.name);
     line.push(role, name);
+    if let Some(file) = &region.after {
+        line.plain(" ").push(role, after_file(file));
+    }
     if region.deleted {
         line.push(Role::Warn, block::DELETED);
     }
@@ -261,7 +264,14 @@ static REGIONS: Table<RegionReport> = Table::of(&[
     part("shared", 2).cell(|_, region| bytes(region, region.shared, "shared")),
     Column::number("exclusive", 9, Role::Size).rank(5).cell(|_, region| bytes(region, region.private, "private")),
     part("huge", 3).cell(|_, region| bytes(region, region.huge, "huge")),
-    NAME.cell(|style, region| name(style, &region.name, region.deleted, region.object)),
+    NAME.cell(|style, region| match &region.after {
+        Some(file) => {
+            let (role, name) = block::region_name(&region.name);
+            let cell = Cell::of(role, format!("{name} {}", after_file(file)));
+            if style.width.is_some() { cell.or(after_file(file)) } else { cell }
+        }
+        None => name(style, &region.name, region.deleted, region.object),
+    }),
 ]);
 
 const fn part(title: &'static str, rank: u8) -> Column {

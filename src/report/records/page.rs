@@ -289,6 +289,9 @@ record! {
         deleted: bool,
         /// The inode, or of a System V segment its number, if other objects may have the same name.
         [optional] object: Option<u64>,
+        /// The file whose writable private mapping ends where this region begins, if it has no name itself: so lie the
+        /// data of a program and its `.bss`.
+        [optional] after: Option<Name>,
         /// Bytes it spans.
         size: u64,
         /// Bytes with a frame mapped.
@@ -443,6 +446,8 @@ record! {
         [optional] populated: Option<u64>,
         /// The region with most of its pages, as `maps` names it.
         region: Option<Name>,
+        /// The file after whose writable private mapping that region lies, if it has no name itself.
+        [optional] after: Option<Name>,
         /// Regions that share the row.
         regions: u64,
     }

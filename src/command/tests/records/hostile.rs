@@ -103,6 +103,7 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Box<dyn Record>> {
         name: name.clone(),
         size: number,
         present: Some(number),
+        after: Some(name.clone()),
         ..region_row()
     };
     let full = RegionReport {
@@ -241,6 +242,7 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Box<dyn Record>> {
         Box::new(decoded),
         Box::new(blind),
         Box::new(TimelineRow {
+            after: Some(name.clone()),
             row: number,
             start: address,
             end: address,

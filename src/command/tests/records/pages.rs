@@ -65,6 +65,7 @@ pub fn data() -> RegionBrief {
 pub fn timeline_row(row: u64) -> TimelineRow {
     let region = if row < 6 { "[heap]" } else { "/usr/bin/demo" };
     TimelineRow {
+        after: None,
         row,
         start: va(0x5555_5555_0000 + row * 0x1_0000),
         end: va(0x5555_5556_0000 + row * 0x1_0000),

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 /// A row of `regions`.
 pub fn region_row() -> RegionReport {
     RegionReport {
+        after: None,
         start: va(0x7ffff7dc0000),
         end: va(0x7ffff7de8000),
         perms: permissions("r"),

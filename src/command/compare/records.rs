@@ -64,6 +64,8 @@ record! {
         other: u32,
         /// The symbol, or the name of the region where pages begin in no symbol.
         symbol: String,
+        /// Pages of all rows of the process that are not shared, or that the next write copies.
+        of: u64,
         /// Bytes in a page.
         page_size: u64,
         /// Pages by how both share them.
@@ -131,9 +133,9 @@ record! {
 }
 
 impl SharedCounts {
-    /// Whether the two processes differ, or will after a write.
-    fn differs(&self) -> bool {
-        self.copied + self.only_here + self.only_there + self.about_to_copy > 0
+    /// The pages that differ, or will after a write.
+    pub(super) fn differing(&self) -> u64 {
+        [self.copied, self.only_here, self.only_there, self.about_to_copy].into_iter().fold(0, u64::saturating_add)
     }
 
     /// The same in bytes.
@@ -152,7 +154,8 @@ impl SharedCounts {
 
 impl Record for Comparison {
     fn write(&self, text: &mut Text) {
-        text.row_of_difference(&COMPARISONS, self, self.counts.differs());
+        let differing = self.counts.differing();
+        text.row_of_difference(&COMPARISONS, self, (differing, differing));
     }
 
     fn ends_pictures(&self) -> bool {
@@ -174,7 +177,8 @@ static COMPARISONS: Table<Comparison> = Table::of(&[
 
 impl Record for ComparisonGroup {
     fn write(&self, text: &mut Text) {
-        text.row_of_difference(&COMPARISON_GROUPS, self, self.counts.differs());
+        let in_bytes = |pages: u64| pages.saturating_mul(self.page_size);
+        text.row_of_difference(&COMPARISON_GROUPS, self, (in_bytes(self.counts.differing()), in_bytes(self.of)));
     }
 
     fn ends_pictures(&self) -> bool {
@@ -343,10 +347,17 @@ pub(in crate::command) mod samples {
         vec![
             Box::new(comparison()),
             Box::new(comparison_group()),
+            Box::new(small_group()),
             Box::new(comparison_sample()),
             Box::new(comparison_summary()),
             Box::new(ComparisonTotal { pid: 4242, processes: 4, ended: 1, page_size: 4096, counts, in_bytes }),
         ]
+    }
+
+    /// Less than 1 % of what differs.
+    fn small_group() -> ComparisonGroup {
+        let (counts, in_bytes) = counted(SharedCounts { copied: 1, ..SharedCounts::default() });
+        ComparisonGroup { symbol: "environ of libc.so.6".into(), counts, in_bytes, ..comparison_group() }
     }
 
     fn comparison_sample() -> ComparisonSample {
@@ -395,7 +406,7 @@ pub(in crate::command) mod samples {
             only_there: 0,
             about_to_copy: 1_020,
         });
-        ComparisonGroup { other: 4243, symbol: "cache of demo".into(), page_size: 4096, counts, in_bytes }
+        ComparisonGroup { other: 4243, symbol: "cache of demo".into(), of: 2000, page_size: 4096, counts, in_bytes }
     }
 
     pub fn comparison_summary() -> ComparisonSummary {

@@ -13,7 +13,7 @@ use crate::inspect::compare::{ComparedGroup, ComparedProcess, ComparedRegion, Co
 use crate::inspect::{self, AddressSpace, Evidence, Snapshot, SymbolAt};
 use crate::kernel::{AddressRange, Key, PageSize};
 use crate::process::Target;
-use crate::render::Sink;
+use crate::render::{More, Sink};
 use crate::report::{SharedCounts, Stopped};
 use crate::state::DebugState;
 use std::cmp::Reverse;
@@ -248,13 +248,17 @@ fn show_groups(
     cut: Option<RowLimit>,
     sink: &mut dyn Sink,
 ) -> Result<(), Stopped> {
+    if cut.is_some() {
+        sink.show(More::SmallRows);
+    }
+    let of = groups.values().map(SharedCounts::differing).fold(0, u64::saturating_add);
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by_cached_key(|(_, counts)| Reverse((counts.copied + counts.about_to_copy, counts.shared)));
     let more = rows::keep_shown(&mut groups, cut, |(_, counts)| copied_first(counts));
     let mut groups = groups.into_iter();
     groups.try_for_each(|(symbol, counts)| {
         let in_bytes = counts.in_bytes(page_size);
-        sink.emit(&ComparisonGroup { other, symbol, page_size, counts, in_bytes })
+        sink.emit(&ComparisonGroup { other, symbol, of, page_size, counts, in_bytes })
     })?;
     note_hidden_rows(more, "symbol", sink)
 }

@@ -75,8 +75,8 @@ struct FoldedRows {
     names: Vec<String>,
     rows: u64,
     bytes: u64,
-    /// They are of a table of differences, and have none.
-    is_alike: bool,
+    /// They are of a table of differences.
+    are_differences: bool,
 }
 
 /// The form of a record, which decides where blank lines stand.
@@ -310,20 +310,25 @@ impl Text {
         folded.bytes = folded.bytes.saturating_add(part);
     }
 
-    /// A row of a table of differences. Rows without one become one line below the table, unless more is asked for.
-    pub(crate) fn row_of_difference<T>(&mut self, table: &Table<T>, row: &T, differs: bool) {
-        if differs || self.has_small_rows {
+    /// A row of a table of differences, with its part of `whole` different bytes. Rows under 1 % and those without a
+    /// difference become one line below the table, unless more is asked for.
+    pub(crate) fn row_of_difference<T>(&mut self, table: &Table<T>, row: &T, (part, whole): (u64, u64)) {
+        if part > 0 && part.saturating_mul(100) >= whole || self.has_small_rows {
             return self.row(table, row);
         }
         let id = table.id();
         let (_, folded) = self.folded.get_or_insert_with(|| (id, FoldedRows::default()));
-        (folded.rows, folded.is_alike) = (folded.rows + 1, true);
+        (folded.rows, folded.bytes) = (folded.rows + 1, folded.bytes.saturating_add(part));
+        folded.are_differences = true;
     }
 
     fn write_folded(&mut self) {
-        if let Some((_, FoldedRows { rows, is_alike: true, .. })) = self.folded {
+        if let Some((_, FoldedRows { rows, bytes, are_differences: true, .. })) = self.folded {
             self.folded = None;
-            let text = format!("{} without a difference", counted(rows, "more row"));
+            let text = match bytes {
+                0 => format!("{} without a difference", counted(rows, "more row")),
+                bytes => format!("under 1 % each: {}, {}", counted(rows, "row"), size(bytes)),
+            };
             self.lines.line().indent(2).push(Role::Dim, text);
         }
         if let Some((_, FoldedRows { mut names, rows, bytes, .. })) = self.folded.take() {

@@ -296,14 +296,7 @@ fn write_block(lines: &mut Lines, process: &ProcessReport) {
         size(process.page_size),
         u32::from(process.pointer_bytes) * 8
     ));
-    let line = lines.field("mappings");
-    line.push(Role::Plain, count(process.mappings));
-    if let Ok(most) = process.most_mappings {
-        line.plain(format!(" of at most {} (vm.max_map_count{})", count(most), without(process.gate.as_ref())));
-        if process.mappings >= most - most / 10 {
-            line.plain(": more fail with ENOMEM");
-        }
-    }
+    write_mappings(lines, process);
     write_unmerged(lines, process);
     let mut label = "limits";
     for limit in process.limits.iter().filter(|limit| limit.is_near()) {
@@ -334,6 +327,22 @@ fn write_block(lines: &mut Lines, process: &ProcessReport) {
 /// What the limit does not count.
 fn without(gate: Option<&Name>) -> String {
     gate.map_or_else(String::new, |gate| format!(", which leaves out {gate}"))
+}
+
+/// How many mappings it has, and whether more fail.
+fn write_mappings(lines: &mut Lines, process: &ProcessReport) {
+    let line = lines.field("mappings");
+    line.push(Role::Plain, count(process.mappings));
+    if let Ok(most) = process.most_mappings {
+        let limit = format!("{} (vm.max_map_count{})", count(most), without(process.gate.as_ref()));
+        // The kernel allows one more than the limit (do_mmap in mm/mmap.c).
+        let is_reached = process.mappings >= most;
+        line.plain(if is_reached { "; the limit of " } else { " of at most " }).plain(limit);
+        line.plain(if is_reached { " is reached" } else { "" });
+        if process.mappings >= most - most / 10 {
+            line.plain(": more fail with ENOMEM");
+        }
+    }
 }
 
 /// In what neighbouring mappings differ.

@@ -246,7 +246,7 @@ fn summary(lines: &mut Lines, summary: &HeapSummary) {
         line.push(Role::Warn, "the bytes in use are unknown");
     } else if let (1.., Ok(in_use)) = (summary.arenas, &summary.in_use) {
         let at_least = if summary.incomplete > 0 { "at least " } else { "" };
-        line.push(Role::Good, format!("{at_least}{} in use", size(*in_use)));
+        line.push(Role::Good, format!("{at_least}{} of chunks in use", size(*in_use)));
         if summary.resident.as_ref().is_ok_and(|resident| in_use > resident) {
             line.plain(NOT_RESIDENT);
         }
@@ -344,7 +344,7 @@ fn family(lines: &mut Lines, family: &HeapFamily) {
             .plain(format!(" with {at_least}{} resident in glibc heaps: ", size(family.resident)));
         match family.in_use {
             Some(in_use) => line
-                .push(Role::Good, format!("{at_least}{} in use", size(in_use)))
+                .push(Role::Good, format!("{at_least}{} of chunks in use", size(in_use)))
                 .plain(if in_use > family.resident { NOT_RESIDENT } else { "" }),
             None => line.push(Role::Warn, "the bytes in use are unknown"),
         };

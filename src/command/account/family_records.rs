@@ -181,8 +181,8 @@ static CLASSES: Table<AccountFamilyClass> = Table::of(&[
     Column::number("share", 6, Role::Plain).cell(|_, row| share(row.bytes, row.of)),
     BAR.cell(|_, row| bar(row.bytes, row.of)),
     bytes("in rss").cell(|_, row| Cell::size(row.mapped)),
-    Column::word("class", 26, Role::Plain).cell(|_, row| Cell::new(words(row.class))),
-    Column::word("of which; freed by", 34, Role::Plain).cell(|_, row| of_which(row)),
+    Column::word("class", 28, Role::Plain).cell(|_, row| Cell::new(words(row.class))),
+    Column::word("freed by", 34, Role::Plain).cell(|_, row| freed_in_parts(row)),
 ]);
 
 impl Record for AccountFamilyGroup {
@@ -204,8 +204,8 @@ static GROUPS: Table<AccountFamilyGroup> = Table::of(&[
     Column::number("share", 6, Role::Plain).cell(|_, row| share(row.bytes, row.of)),
     BAR.cell(|_, row| bar(row.bytes, row.of)),
     bytes("in rss").cell(|_, row| Cell::size(row.mapped)),
-    bytes("in one").cell(|_, row| Cell::size(row.in_one)),
-    bytes("outside").rank(1).cell(|_, row| size_cell(&row.outside)),
+    Column::number("one process", 11, Role::Size).cell(|_, row| Cell::size(row.in_one)),
+    Column::number("others too", 10, Role::Size).rank(1).cell(|_, row| size_cell(&row.outside)),
     Column::number(PROCESSES, 9, Role::Plain)
         .cell(|_, row| row.processes.map_or_else(|| Cell::of(Role::Dim, "-"), Cell::count)),
 ]);
@@ -222,23 +222,23 @@ fn nodes(row: &AccountFamilyGroup) -> String {
 /// The name, with the process of a region, or the inode of an object.
 fn group_key(row: &AccountFamilyGroup) -> Cell<'_> {
     match row.pid {
-        Some(pid) => region_key(&format!("{pid} {}", row.key)).into_owned(),
+        Some(pid) => region_key(format!("{pid} {}", row.key)).into_owned(),
         None => mapping_key(named_object(&row.key, row.inode)),
     }
 }
 
 fn words(class: FamilyClass) -> &'static str {
     match class {
-        FamilyClass::PrivateOne => "private, in one",
+        FamilyClass::PrivateOne => "private to one process",
         FamilyClass::PrivateSeveral => "private, shared by forks",
-        FamilyClass::HeapInUse => "heap pages, in use",
-        FamilyClass::HeapFree => "heap pages, free",
+        FamilyClass::HeapInUse => "pages with chunks in use",
+        FamilyClass::HeapFree => "heap pages, all free",
         FamilyClass::HeapUnclear => "anonymous, heap or not",
         FamilyClass::Merged => "merged (KSM)",
-        FamilyClass::ShmemOne => "shared memory, in one",
-        FamilyClass::ShmemSeveral => "shared memory, in several",
-        FamilyClass::FileOne => "file pages, in one",
-        FamilyClass::FileSeveral => "file pages, in several",
+        FamilyClass::ShmemOne => "shared memory of one process",
+        FamilyClass::ShmemSeveral => "shared memory of several",
+        FamilyClass::FileOne => "file pages of one process",
+        FamilyClass::FileSeveral => "file pages of several",
         FamilyClass::Kernel => "of the kernel (vdso)",
         FamilyClass::Driver => "of drivers",
         FamilyClass::Secret => "secret memory",
@@ -253,15 +253,15 @@ fn is_freed_by_exit(class: FamilyClass) -> bool {
     matches!(class, PrivateOne | PrivateSeveral | HeapInUse | HeapFree | HeapUnclear | Merged)
 }
 
-fn of_which(row: &AccountFamilyClass) -> Cell<'static> {
+/// What frees it, and how much of it others keep or map.
+fn freed_in_parts(row: &AccountFamilyClass) -> Cell<'static> {
     Cell::new(match row.outside {
         // The end of the counted processes alone does not free it.
         Ok(outside) if outside > 0 && is_freed_by_exit(row.class) => {
-            let outside = size(outside);
-            format!("{outside} kept by other processes too; the rest: {}", row.freed_by)
+            format!("{}, but for {} that other processes keep", row.freed_by, size(outside))
         }
         Ok(outside) if outside > 0 && row.class != FamilyClass::Kernel => {
-            format!("{} also mapped by other processes; {}", size(outside), row.freed_by)
+            format!("{} (of which others map {} too)", row.freed_by, size(outside))
         }
         _ => row.freed_by.to_owned(),
     })
@@ -319,17 +319,17 @@ impl Record for AccountFamily {
     }
 }
 
-/// `2 processes use 19 MiB together: 12 MiB (63 %) is file pages, in one`
+/// `2 processes use 19 MiB in all: 12 MiB (63 %) is file pages of one process`
 pub(super) fn answer(sums: &AccountFamily, largest: Option<(FamilyClass, u64)>) -> String {
     let (number, used) = (counted(sums.processes, "process"), size(sums.bytes));
     let spaces = match sums.address_spaces {
         spaces if spaces < sums.processes => format!(" with {}", counted(spaces, "address space")),
         _ => String::new(),
     };
-    let (use_it, together) = if sums.processes == 1 { ("uses", "") } else { ("use", " together") };
+    let (use_it, in_all) = if sums.processes == 1 { ("uses", "") } else { ("use", " in all") };
     let amount = match (sums.hidden, sums.lower_bound) {
-        (false, _) if sums.not_counted > 0 => format!("at least {used}{together}"),
-        (false, _) => format!("{used}{together}"),
+        (false, _) if sums.not_counted > 0 => format!("at least {used}{in_all}"),
+        (false, _) => format!("{used}{in_all}"),
         (true, true) => format!("at least {used}: the sum of Pss, exact if no other process maps the same memory"),
         (true, false) => format!("{used}: the sum of Pss, exact because nothing is shared"),
     };

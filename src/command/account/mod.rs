@@ -197,7 +197,7 @@ These choose the rows, one for each class without them:
   limit N       the first N groups; regions by address
   full          also rows under 1 %, and the comparison with smaps_rollup
 
-The row of a class is the sum of its pages, each in one class, and `of which` rows are parts of it. `help classes` \
+The row of a class is the sum of its pages, each in one class. After `of which` are parts of it. `help classes` \
 explains classes and words. Rss leaves out hugetlb pages, page tables and swap: the summary lists them.",
         examples: &[
             example("account", "add up the memory of the whole process"),

@@ -184,7 +184,7 @@ static CLASSES: Table<AccountRow> = Table::of(&[
     SHARE.cell(|_, row| share(row.bytes, row.of)),
     BAR.cell(|_, row| bar(row.bytes, row.of)),
     Column::word("class", 27, Role::Plain).cell(|_, row| Cell::new(words(row.class))),
-    Column::word("of which; freed by", 34, Role::Plain).cell(|_, row| of_which(row)),
+    Column::word("freed by", 34, Role::Plain).cell(|_, row| freed_in_parts(row)),
 ]);
 
 /// `account … by KEY`
@@ -239,8 +239,8 @@ fn sum(group: &AccountGroup, classes: &[AccountClass]) -> Cell<'static> {
 pub(super) fn words(class: AccountClass) -> &'static str {
     match class {
         Anonymous => "anonymous, exclusive",
-        HeapInUse => "heap pages, in use",
-        HeapFree => "heap pages, free",
+        HeapInUse => "pages with chunks in use",
+        HeapFree => "heap pages, all free",
         HeapUnclear => "anonymous, heap or not",
         PrivateCopies => "private copies, exclusive",
         Forked => "shared since a fork",
@@ -280,8 +280,8 @@ pub(super) fn freed_by(class: AccountClass) -> &'static str {
     }
 }
 
-/// `1.2 GiB huge, 300 MiB lazily freed; free or munmap`
-fn of_which(row: &AccountRow) -> Cell<'static> {
+/// `free or munmap (of which 1.2 GiB on huge pages, 300 MiB lazily freed)`
+fn freed_in_parts(row: &AccountRow) -> Cell<'static> {
     let marks: [(&Fact<u64>, &str); 9] = [
         (&row.huge, "on huge pages"),
         (&row.zeros, "zero-filled subpages of these"),
@@ -297,7 +297,10 @@ fn of_which(row: &AccountRow) -> Cell<'static> {
     let parts: Vec<String> =
         known.filter(|(bytes, _)| *bytes > 0).map(|(bytes, what)| format!("{} {what}", size(bytes))).collect();
     let parts = parts.join(", ");
-    Cell::new(if parts.is_empty() { row.freed_by.to_owned() } else { format!("{parts}; {}", row.freed_by) })
+    Cell::new(match &*parts {
+        "" => row.freed_by.to_owned(),
+        parts => format!("{} (of which {parts})", row.freed_by),
+    })
 }
 
 /// `redis-server (812) has 6 GiB in memory: 4 GiB (67 %) is anonymous, exclusive`; of a range `heap of redis-server …`.

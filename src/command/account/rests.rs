@@ -45,8 +45,8 @@ impl Record for AccountRest {
 static RESTS: Table<AccountRest> = Table::of(&[
     bytes("unmapped").cell(|_, row| Cell::size(row.unmapped)),
     bytes("of").cell(|_, row| Cell::size(row.of)),
-    Column::word("large folios, mapped in part; freed by", 28, Role::Plain)
-        .cell(|_, row| Cell::new(format!("{}; {}", folios(row), row.freed_by))),
+    Column::word("large folios, mapped in part", 28, Role::Plain)
+        .cell(|_, row| Cell::new(format!("{}, freed by {}", folios(row), row.freed_by))),
 ]);
 
 /// `16 folios in 0x7f1234400000 rw-p (anonymous)`
@@ -60,7 +60,7 @@ fn folios(row: &AccountRest) -> String {
 }
 
 /// The kernel splits such folios when memory is short (`deferred_split_scan` in mm/huge_memory.c).
-const FREES_RESTS: &str = "munmap of the rest, or memory pressure";
+const FREES_RESTS: &str = "munmap of the rest or memory pressure";
 
 fn row(rest: &FolioRest) -> AccountRest {
     AccountRest {

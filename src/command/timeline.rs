@@ -9,6 +9,7 @@ use crate::render::marks::{CountedPages, PageShare, PictureCell};
 use crate::render::units::count;
 use crate::report::{EventKind, Mark, Stopped, TimelineCells, TimelineRow, TimelineSample};
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::time::SystemTime;
 
 /// The most rows that the first sample may use.
@@ -32,6 +33,11 @@ pub(super) struct TimelineBuilder {
     is_whole: bool,
     /// What a cell shows before it has any page.
     blank: PictureCell,
+    /// The processes of the last sample, once there was one.
+    processes: Option<BTreeSet<u32>>,
+    /// The processes that came and those that went since the last sample that was emitted.
+    came: Vec<u32>,
+    went: Vec<u32>,
 }
 
 struct PictureRow {
@@ -52,6 +58,9 @@ impl TimelineBuilder {
             has_said_left_out: false,
             is_whole: false,
             blank: PictureCell::EMPTY,
+            processes: None,
+            came: Vec::new(),
+            went: Vec::new(),
         }
     }
 
@@ -151,6 +160,16 @@ impl TimelineBuilder {
         }
     }
 
+    /// Emits new rows and the sample, with the processes that came and went since the one before.
+    pub fn emit_of(&mut self, processes: BTreeSet<u32>, sink: &mut dyn Sink) -> Result<(), Stopped> {
+        if let Some(before) = &self.processes {
+            self.came.extend(processes.difference(before));
+            self.went.extend(before.difference(&processes));
+        }
+        self.processes = Some(processes);
+        self.emit(sink)
+    }
+
     /// Marks the rows that changed since the sample before.
     pub fn change(&mut self, change: &Change) {
         if change.kind == EventKind::Executed {
@@ -191,7 +210,8 @@ impl TimelineBuilder {
             }
         }
         let time = seconds(SystemTime::now());
-        sink.emit(&TimelineSample { time, cells })?;
+        let (came, went) = (std::mem::take(&mut self.came), std::mem::take(&mut self.went));
+        sink.emit(&TimelineSample { time, cells, came, went })?;
         if self.left_out > 0 && self.rows.len() == MOST_ROWS && !self.has_said_left_out {
             self.has_said_left_out = true;
             let message = format!(

@@ -310,6 +310,8 @@ struct DrawnSample {
     time: f64,
     cells: Vec<PictureCell>,
     changed: Vec<bool>,
+    /// The processes that came and those that went.
+    processes: [Vec<u32>; 2],
 }
 
 /// A row as it is drawn.
@@ -387,6 +389,11 @@ impl Timeline {
         self.samples.iter().map(|sample| sample.time)
     }
 
+    /// When processes came and went, in so many columns.
+    pub fn processes(&self, columns: usize) -> Vec<(usize, String)> {
+        ruler::processes(self.samples.iter().map(|sample| &sample.processes), columns)
+    }
+
     /// The times of the first and the last.
     pub fn times(&self) -> Option<(f64, f64)> {
         Some((self.samples.front()?.time, self.samples.back()?.time))
@@ -425,7 +432,8 @@ impl Timeline {
         }
         self.number += 1;
         self.began.get_or_insert(sample.time);
-        self.samples.push_back(DrawnSample { time: sample.time, cells, changed });
+        let processes = [sample.came.clone(), sample.went.clone()];
+        self.samples.push_back(DrawnSample { time: sample.time, cells, changed, processes });
     }
 
     /// Leaves only the last `most` samples to be drawn.
@@ -494,8 +502,8 @@ impl DrawnSample {
 const NAME: usize = 16;
 /// The fewest columns of cells, however narrow the terminal.
 const FEWEST: usize = 8;
-/// Lines of a picture beside its rows: the head, the ruler, the legend, and the line of the cursor.
-const OTHER_LINES: usize = 6;
+/// Lines of a picture beside its rows: the head, the rulers, the legend, and the line of the cursor.
+const OTHER_LINES: usize = 7;
 
 /// What was drawn, and where.
 #[derive(Debug, Default)]
@@ -589,6 +597,12 @@ fn draw(lines: &mut Lines, timeline: &Timeline, together: usize, legend: &mut Le
         if column == 0 || column + time.len() <= times.len() {
             line.pad_to(label + column).push(Role::Dim, time);
         }
+    }
+    let processes = timeline.processes(room(&lines.style, timeline));
+    if !processes.is_empty() {
+        let line = lines.line();
+        line.limit(None).push(Role::Dim, ruler::PROCESSES);
+        processes.iter().for_each(|(column, mark)| _ = line.pad_to(label + column).push(Role::Note, mark));
     }
     let drawn = timeline.rows_to_draw(together);
     let mut above = None;

@@ -1,4 +1,4 @@
-//! The ruler above a timeline.
+//! The rulers above a timeline: times, and processes that came and went.
 
 /// The columns of a time on the ruler, with a blank.
 const TIME: f64 = 7.0;
@@ -24,9 +24,49 @@ pub(crate) fn seconds(times: &[f64], began: f64) -> Vec<(usize, String)> {
     ruler
 }
 
+/// What the marks of processes mean.
+pub(crate) const PROCESSES: &str = "+ forked, - ended";
+
+/// The marks of processes that came and that went in samples, each with the column of its sample. They have process ids
+/// where the next mark leaves room.
+pub(crate) fn processes<'a>(samples: impl Iterator<Item = &'a [Vec<u32>; 2]>, columns: usize) -> Vec<(usize, String)> {
+    let changed = samples.enumerate().filter(|(_, changed)| changed.iter().any(|pids| !pids.is_empty()));
+    let changed: Vec<_> = changed.collect();
+    let ends = changed.iter().skip(1).map(|(column, _)| *column).chain([columns + 1]);
+    let marks = changed.iter().zip(ends).map(|((column, [came, went]), end)| {
+        let came_and_went = [(went, '-'), (came, '+')];
+        let all = came_and_went.iter().flat_map(|(pids, sign)| pids.iter().map(move |pid| format!("{sign}{pid}")));
+        let all = all.collect::<Vec<_>>().join(" ");
+        let signs: String = came_and_went.iter().filter(|(pids, _)| !pids.is_empty()).map(|(_, sign)| sign).collect();
+        let room = end - column;
+        // A blank stands before the next mark.
+        let whole = Some(all).filter(|all| all.len() < room);
+        let last = |signs: String| if signs.len() < room { signs } else { signs.chars().last().into_iter().collect() };
+        (*column, whole.unwrap_or_else(|| last(signs)))
+    });
+    marks.collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::seconds;
+    use super::{processes, seconds};
+
+    #[test]
+    fn processes_have_their_ids_where_there_is_room() {
+        let sample = |came: &[u32], went: &[u32]| [came.to_vec(), went.to_vec()];
+        let none = || sample(&[], &[]);
+        let marks = |samples: &[[Vec<u32>; 2]], columns| {
+            let marks = processes(samples.iter(), columns).into_iter();
+            marks.map(|(column, mark)| format!("{column}{mark}")).collect::<Vec<_>>()
+        };
+        let samples = [none(), sample(&[812], &[]), none(), none(), none(), none(), none(), sample(&[], &[812])];
+        assert_eq!(marks(&samples, 20), ["1+812", "7-812"]);
+        assert_eq!(marks(&samples, 10), ["1+812", "7-"]);
+        let samples = [sample(&[812], &[]), none(), sample(&[813], &[812]), none(), none(), sample(&[814], &[813])];
+        assert_eq!(marks(&samples, 6), ["0+", "2-+", "5+"]);
+        assert_eq!(marks(&samples, 40), ["0+", "2-+", "5-813 +814"]);
+        assert!(marks(&[none(), none()], 40).is_empty());
+    }
 
     #[test]
     fn the_ruler_has_round_times_with_room() {

@@ -183,7 +183,7 @@ pub(super) fn run(
         let processes = found.len() as u64;
         let in_bytes = counts.in_bytes(page_size);
         let emitted = match &mut timeline {
-            Some(timeline) => timeline.emit(context.sink),
+            Some(timeline) => timeline.emit_of(found.iter().map(|one| one.other.pid).collect(), context.sink),
             // Nothing is there to compare with, as before.
             None if processes == 0 && samples.count > 0 && samples.alive.is_empty() => Ok(()),
             None => context.sink.emit(&ComparisonSample { time, processes, page_size, rate, counts, in_bytes }),

@@ -115,6 +115,14 @@ impl Svg {
             self.canvas.text(LABEL + column * canvas::CELL_WIDTH, &time);
         }
         self.canvas.new_line();
+        let processes = self.timeline.processes(cells_that_fit(self.width.saturating_sub(LABEL), 1));
+        if !processes.is_empty() {
+            self.canvas.label(ruler::PROCESSES);
+            for (column, mark) in processes {
+                self.canvas.text(LABEL + column * canvas::CELL_WIDTH, &mark);
+            }
+            self.canvas.new_line();
+        }
         let drawn = self.timeline.rows_to_draw(1);
         let mut above = None;
         for row in &drawn {

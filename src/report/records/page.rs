@@ -458,6 +458,10 @@ record! {
         time: f64,
         /// A cell for each row so far, in order, neighbours that are alike together.
         cells: Vec<TimelineCells>,
+        /// In `compare`: processes that came since the sample before.
+        [optional] came: Vec<u32>,
+        /// Those that ended since.
+        [optional] went: Vec<u32>,
     }
 
     /// Neighbouring rows that are alike in a sample.

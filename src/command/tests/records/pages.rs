@@ -86,7 +86,7 @@ pub fn timeline_sample(rows: &[(u64, Mark, bool)]) -> TimelineSample {
         of: None,
         changed,
     });
-    TimelineSample { time: 1_700_000_000.25, cells: cells.collect() }
+    TimelineSample { time: 1_700_000_000.25, cells: cells.collect(), came: Vec::new(), went: Vec::new() }
 }
 
 pub fn counter() -> SymbolBrief {

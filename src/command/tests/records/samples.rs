@@ -38,7 +38,11 @@ pub fn all() -> Vec<Box<dyn Record>> {
         Box::new(region_row()),
         Box::new(region_full()),
         Box::new(timeline_row(0)),
-        Box::new(timeline_sample(&[(1, Mark::Anonymous, true)])),
+        Box::new(TimelineSample {
+            came: vec![1024],
+            went: vec![812],
+            ..timeline_sample(&[(1, Mark::Anonymous, true)])
+        }),
         Box::new(target()),
         Box::new(text),
         Box::new(help_overview()),

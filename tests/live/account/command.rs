@@ -163,6 +163,7 @@ pub fn it_fits_a_screen() {
     }
     assert!(shown("account full").contains("smaps_rollup"));
     let text = shown("account");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("shared since a fork"), "{text}");
     if support::is_root() {
         assert!(text.contains("to copy on write"), "{text}");

@@ -201,28 +201,40 @@ pub(super) fn resolve(asked: &str, context: &mut Context) -> Result<process::Res
 /// Returns the path of the first cgroup of this name, with or without the kind of its unit, that may be typed as it is.
 pub(super) fn cgroup_called(name: &str, machine: &Machine) -> Option<String> {
     const UNITS: [&str; 4] = ["", ".service", ".slice", ".scope"];
-    let is_typed = |letter: char| is_plain(letter) && !matches!(letter, ' ' | '\'' | '"' | '\\');
     let is_called = |path: &String| {
         let behind = path.rsplit('/').next().and_then(|last| last.strip_prefix(name));
-        behind.is_some_and(|unit| UNITS.contains(&unit)) && path.chars().all(is_typed)
+        behind.is_some_and(|unit| UNITS.contains(&unit)) && path_in_line(path) == *path
     };
     machine.cgroup_paths().ok()?.into_iter().map(|path| path.to_string()).find(is_called)
 }
 
-/// The error for a cgroup that there is not, with the paths that are spelled like it.
+/// How a capture gets the charges of a cgroup.
+pub(super) const KEPT_WITH_GROUP: &str = "`capture FILE cgroup PATH with frames` keeps it, except `without names`";
+
+/// The error for a cgroup that there is not, with the paths that are spelled like it, and for one that a capture lacks.
 pub(super) fn similar_cgroup(asked: &Name, error: inspect::Error, machine: &Machine) -> Error {
+    if !matches!(error, inspect::Error::Target(process::Error::NotAvailable { .. })) {
+        return error.into();
+    }
     let paths: Vec<String> = machine.cgroup_paths().unwrap_or_default().iter().map(ToString::to_string).collect();
     let asked = format!("/{}", asked.to_string().trim_start_matches('/'));
-    let similar = near(&asked, paths.iter().map(String::as_str)).into_iter().filter(|path| *path != "/");
-    let similar: Vec<String> = similar.map(|path| format!("`{path}`")).collect();
-    if machine.is_captured() && (paths.is_empty() || paths.contains(&asked)) {
-        let remedy = format!("`capture FILE cgroup {asked} with frames` keeps it");
-        return Error::refused(format!("the memory of cgroup {asked} is not in this capture"), remedy);
+    let is_there = paths.contains(&asked);
+    if machine.is_captured() && (paths.is_empty() || is_there) {
+        return Error::refused(format!("the memory of cgroup {asked} is not in this capture"), KEPT_WITH_GROUP);
     }
-    if similar.is_empty() || paths.contains(&asked) {
+    let similar = near(&asked, paths.iter().map(String::as_str)).into_iter().filter(|path| *path != "/");
+    let similar: Vec<String> = similar.map(|path| format!("`{}`", path_in_line(path))).collect();
+    if similar.is_empty() || is_there {
         return error.into();
     }
     Error::refused(error.to_string(), format!("did you mean {}?", similar.join(" or ")))
+}
+
+/// A path of a cgroup as it is typed.
+fn path_in_line(path: &str) -> String {
+    let is_typed = |letter: char| is_plain(letter) && !matches!(letter, ' ' | '\'' | '"' | '\\' | '`');
+    // Its bytes that cannot be printed are written with escapes already.
+    if path.chars().all(is_typed) { path.to_owned() } else { format!("\"{}\"", path.replace('"', "\\\"")) }
 }
 
 /// That there is no such process, and what the word may mean: a command with its process in one word, a word of another

@@ -30,7 +30,12 @@ impl Language {
     fn spelled_by(self, text: &str, typed: &HashMap<u64, Vec<&str>>) -> String {
         let (mut spelled, mut done) = (String::with_capacity(text.len()), 0);
         let mut used: HashMap<u64, usize> = HashMap::new();
-        for (number, at, written) in self.numbers(text) {
+        // A number right behind any other character is a part of a name, such as that of a path or a setting.
+        let is_number = |at: &Span| {
+            let before = text.get(..at.start).and_then(|before| before.chars().next_back());
+            before.is_none_or(|before| " (,+-*.[:".contains(before))
+        };
+        for (number, at, written) in self.numbers(text).filter(|(_, at, _)| is_number(at)) {
             let next = used.entry(number).or_default();
             let spelling = typed.get(&number).and_then(|all| all.get(*next).or(all.last()));
             *next += 1;

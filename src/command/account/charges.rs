@@ -3,11 +3,12 @@
 use super::family_records::AccountCgroup;
 use super::filesystems;
 use super::records::{FREES_FILE_PAGES, FREES_SHARED_MEMORY, bytes, of_which_most, share};
+use crate::command::attach::KEPT_WITH_GROUP;
 use crate::command::floor::Error;
 use crate::command::rows::pull;
 use crate::command::summary::all_frames;
 use crate::inspect::account::{Family, FamilySums, GroupCharges, MemoryFilesystem, MemoryObject, MemoryObjects};
-use crate::process::CgroupMemory;
+use crate::process::{self, CgroupMemory};
 use crate::render::columns::{Cell, Column, Table};
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
@@ -164,9 +165,9 @@ fn search(group: &CgroupMemory, family: &Family, sink: &mut dyn Sink) -> Result<
         }
     };
     match search() {
-        Err(Error::Target(_)) if family.machine().is_captured() => {
-            let why = "other memory of the cgroup is not in this capture: `capture FILE cgroup … with frames` keeps it";
-            Ok(Err(Reason::NotInFile(why.to_owned())))
+        Err(Error::Target(process::Error::NotAvailable { .. })) if family.machine().is_captured() => {
+            let why = format!("other memory of the cgroup is not in this capture: {KEPT_WITH_GROUP}");
+            Ok(Err(Reason::NotInFile(why)))
         }
         Err(Error::Target(error)) => Ok(Err(error.into())),
         found => found.map(Ok),

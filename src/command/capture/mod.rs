@@ -345,6 +345,8 @@ impl WriteCapture {
             return Ok(CapturedProcesses { target, others: Vec::new(), missing: Vec::new(), group: None });
         };
         let (mut others, group) = family.processes(context)?;
+        // Its path is a name.
+        let group = group.filter(|_| !self.without_names);
         let attached = context.state.target().map(|target| target.process.identity().pid);
         if let Some(first) = others.iter().position(|one| Some(one.pid) == attached) {
             others.remove(first);

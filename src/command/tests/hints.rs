@@ -32,6 +32,8 @@ fn hints_have_numbers_as_they_were_typed() {
         ("who 10396", "0x289c: `who pfn:0x289c`", "0x289c: `who pfn:10396`"),
         ("x 0x1000, +4K", "`x 0x1000, +0x1000` or `x 0x1000`", "`x 0x1000, +4K` or `x 0x1000`"),
         ("print 8", "`x9 8 0x8`, `'8'`", "`x9 8 8`, `'8'`"),
+        ("account cgroup /a/1_024", "did you mean `/a/1024` or `/a/1024x`?", "did you mean `/a/1024` or `/a/1024x`?"),
+        ("map 64K", "`sysctl vm.max_map_count=65536`", "`sysctl vm.max_map_count=65536`"),
     ] {
         assert_eq!(LANGUAGE.respelled(hint, line), respelled, "{line}");
     }

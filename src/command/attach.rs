@@ -6,7 +6,6 @@ use crate::eval::{Scope, Value};
 use crate::hint::habits::{self, Does};
 use crate::inspect;
 use crate::kernel::Name;
-use crate::kernel::text::is_plain;
 use crate::lang::parser::{Parsed, Raw, Tokens, raw};
 use crate::lang::{Expected, Language, ProcessNeed, Spanned, escape, near, spelling_anywhere};
 use crate::own::users::UserNames;
@@ -232,7 +231,8 @@ pub(super) fn similar_cgroup(asked: &Name, error: inspect::Error, machine: &Mach
 
 /// A path of a cgroup as it is typed.
 fn path_in_line(path: &str) -> String {
-    let is_typed = |letter: char| is_plain(letter) && !matches!(letter, ' ' | '\'' | '"' | '\\' | '`');
+    // Of what a prompt or a shell would read otherwise, such as `|`, nothing stays outside of quotes.
+    let is_typed = |letter: char| letter.is_ascii_alphanumeric() || "/._-+:@".contains(letter);
     // Its bytes that cannot be printed are written with escapes already.
     if path.chars().all(is_typed) { path.to_owned() } else { format!("\"{}\"", path.replace('"', "\\\"")) }
 }
@@ -316,5 +316,25 @@ impl Command for Detach {
             remarks: Vec::new(),
         })?;
         Ok(Flow::Done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_in_a_hint_is_one_word_wherever_it_is_pasted() {
+        for (path, typed) in [
+            ("/system.slice/a-b_c@1:2.service", "/system.slice/a-b_c@1:2.service"),
+            ("/a b", "\"/a b\""),
+            ("/a|touch b", "\"/a|touch b\""),
+            ("/a;b", "\"/a;b\""),
+            ("/a`b$c", "\"/a`b$c\""),
+            (r"/a\x1bb", r#""/a\x1bb""#),
+            ("/a\"b", "\"/a\\\"b\""),
+        ] {
+            assert_eq!(path_in_line(path), typed);
+        }
     }
 }

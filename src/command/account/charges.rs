@@ -110,7 +110,7 @@ pub(super) fn emit(
     let memory = family.machine().cgroup_memory(before.path.as_bytes()).unwrap_or(before);
     let found = found.map(|found| with_counters(found, &memory));
     if let Ok(found) = &found {
-        let of = found.classes.values().sum();
+        let of = found.bytes();
         let mut rows: Vec<_> = found.classes.iter().filter(|(_, bytes)| **bytes > 0).collect();
         rows.sort_by_cached_key(|(_, bytes)| Reverse(**bytes));
         let most = rows.first().map(|(class, bytes)| of_which_most(**bytes, of, words(**class)));
@@ -208,7 +208,7 @@ fn of_cgroup(memory: CgroupMemory, charges: Fact<GroupCharges>, sums: &FamilySum
             .as_ref()
             .map(|found| frames.saturating_sub(found.in_page_tables))
             .map_err(Clone::clone),
-        found: charges.map(|found| found.classes.values().sum()),
+        found: charges.map(|found| found.bytes()),
         outside: memory.outside,
         is_root: memory.is_root,
         current: memory.current.map_err(Reason::from),

@@ -37,6 +37,13 @@ pub struct GroupCharges {
     pub in_page_tables: u64,
 }
 
+impl GroupCharges {
+    /// Returns the bytes of all classes. The counters of a capture may be any numbers.
+    pub fn bytes(&self) -> u64 {
+        self.classes.values().fold(0, |sum, bytes| sum.saturating_add(*bytes))
+    }
+}
+
 impl Family {
     /// Begins a search for the frames of `range` that are charged to the cgroups with these inode numbers. The family
     /// must have made its last step.
@@ -116,5 +123,16 @@ impl ChargeSearch<'_> {
     /// Returns the sums.
     pub fn finish(self) -> GroupCharges {
         self.sums
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_of_a_hostile_capture_add_up() {
+        let classes = BTreeMap::from([(ChargeClass::Kernel, u64::MAX), (ChargeClass::Sockets, 4096)]);
+        assert_eq!(GroupCharges { classes, in_page_tables: 0 }.bytes(), u64::MAX);
     }
 }

@@ -94,8 +94,7 @@ fn lazily_freed(lines: &mut Lines, summary: &AccountSummary) {
     let elsewhere = summary.lazily_freed_elsewhere.as_ref().copied();
     let (at_most, now) = match elsewhere {
         Ok(0) => ("", unwritten),
-        Ok(elsewhere) => ("at most ", unwritten.min(marked.saturating_sub(elsewhere))),
-        Err(_) => ("at most ", unwritten),
+        _ => ("at most ", unwritten),
     };
     let line = lines.line();
     line.indent(2).plain(format!("lazily freed: the kernel reclaims {at_most}")).push(Role::Size, size(now));

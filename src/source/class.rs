@@ -32,6 +32,8 @@ pub enum Kept {
     EachNode,
     /// If it is requested while other answers are decoded: its arguments are in these.
     WhileDecoding,
+    /// The same, in the capture of a cgroup only: it is about processes and files outside of other captures.
+    OfCgroup,
     /// In another part of the file, which is named here.
     Elsewhere(&'static str),
     /// Never, for this reason. Nor is it answered during a capture.

@@ -29,7 +29,7 @@ questions_of! {
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub enum GroupFile {
         /// `cgroup.procs`: the processes in the group, without those of its descendants.
-        Processes = "cgroup.procs" => machine(WhileDecoding, Nothing),
+        Processes = "cgroup.procs" => machine(OfCgroup, Nothing),
         /// `memory.current`: the bytes charged to the group (cgroup v2).
         Current = "memory.current" => machine(WhileDecoding, Nothing),
         /// `memory.usage_in_bytes`: the bytes charged to the group (cgroup v1).
@@ -42,15 +42,15 @@ questions_of! {
         /// no limit.
         Limit = "memory.limit_in_bytes" => machine(WhileDecoding, Nothing),
         /// `memory.peak`: the most that was charged (cgroup v2, since Linux 5.19).
-        Peak = "memory.peak" => machine(WhileDecoding, Nothing),
+        Peak = "memory.peak" => machine(OfCgroup, Nothing),
         /// `memory.max_usage_in_bytes`: the most that was charged (cgroup v1).
-        MaxUsage = "memory.max_usage_in_bytes" => machine(WhileDecoding, Nothing),
+        MaxUsage = "memory.max_usage_in_bytes" => machine(OfCgroup, Nothing),
         /// `memory.events`: contains the number of killed processes (cgroup v2).
-        Events = "memory.events" => machine(WhileDecoding, Nothing),
+        Events = "memory.events" => machine(OfCgroup, Nothing),
         /// `memory.oom_control`: contains the number of killed processes (cgroup v1, since Linux 4.13).
         OomControl = "memory.oom_control" => machine(WhileDecoding, Nothing),
         /// `memory.kmem.usage_in_bytes`: memory of the kernel in cgroup v1.
-        KernelUsage = "memory.kmem.usage_in_bytes" => machine(WhileDecoding, Nothing),
+        KernelUsage = "memory.kmem.usage_in_bytes" => machine(OfCgroup, Nothing),
         /// `memory.swap.max`: the most bytes in swap, or `max` (cgroup v2).
         SwapMax = "memory.swap.max" => machine(WhileDecoding, Nothing),
         /// `memory.swap.current`: the bytes in swap (cgroup v2).

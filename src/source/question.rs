@@ -217,9 +217,9 @@ questions_of! {
             process(Never(OPENS), Nothing),
         /// Words of `statfs` for the filesystem with this device that is mounted at a directory in the root of the
         /// process, as [`FilesystemRoom`](crate::kernel::mapped_file::FilesystemRoom) decodes them.
-        Filesystem(device: Device, point: &'a [u8]) = "filesystem" => process(WhileDecoding, Nothing),
+        Filesystem(device: Device, point: &'a [u8]) = "filesystem" => process(OfCgroup, Nothing),
         /// The same in the root of pmdb.
-        OwnFilesystem(device: Device, point: &'a [u8]) = "own-filesystem" => machine(WhileDecoding, Nothing),
+        OwnFilesystem(device: Device, point: &'a [u8]) = "own-filesystem" => machine(OfCgroup, Nothing),
     }
 }
 

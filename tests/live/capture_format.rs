@@ -169,10 +169,10 @@ fn what_commands_ask_is_in_it() {
     let bytes = std::fs::read(&file).expect("the capture");
     let capture = source::capture::open(Box::new(InMemory::file(bytes))).expect("the capture");
     let replayed = what_is_asked(capture, &set_up, &lines);
-    // A line that needs what is never kept of the machine, such as the processes of a cgroup, is refused with all that
-    // it asks beside.
+    // A line that needs what is not kept of the machine, such as the processes of a cgroup, is refused with all that it
+    // asks beside.
     let is_never = |(about, kept, is_answered): &(About, Kept, bool)| {
-        matches!((about, kept, is_answered), (About::Machine, Kept::Never(_), true))
+        matches!((about, kept, is_answered), (About::Machine, Kept::Never(_) | Kept::OfCgroup, true))
     };
     let refused = |asked: &Asked, then: bool| !then && asked.values().any(is_never);
     let live = live.into_iter().zip(&replayed).filter(|((asked, _), (_, then))| !refused(asked, *then));
@@ -190,7 +190,7 @@ fn what_commands_ask_is_in_it() {
         // The address of a mapping of the pmdb that asks, which is another one each time.
         let is_own = key.starts_with("probe follow-own ");
         let is_outside = place.is_some_and(|pid| !captured.contains(&pid));
-        if is_own || is_outside || matches!(kept, Kept::Never(_)) {
+        if is_own || is_outside || matches!(kept, Kept::Never(_) | Kept::OfCgroup) {
             continue;
         }
         let is_kept = keys.contains(&(place, key.clone())) || matches!(kept, Kept::Elsewhere(_));

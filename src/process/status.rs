@@ -11,7 +11,7 @@ use crate::kernel::numa::{self, PolicyNodes};
 use crate::kernel::status::{Registers, ResourceLimit, Stat, ThreadState};
 use crate::kernel::text::BadLine;
 use crate::kernel::{AddressRange, Name, PageMapEntry, VirtualAddress, WordFile};
-use crate::source::{Answer, File, List, Probe, Query, Source, as_words};
+use crate::source::{Answer, File, KernelSetting, List, Probe, Query, Source, as_words};
 use procfs::FromRead;
 #[cfg(feature = "cli")]
 use std::collections::BTreeMap;
@@ -126,6 +126,17 @@ impl Process {
     /// `None` before Linux 5.0.
     pub fn may_have_huge_pages(&self) -> Result<Option<bool>> {
         Ok(core_notes::status(&**self.source())?.may_be_huge)
+    }
+
+    /// Returns about how often khugepaged has examined all processes since this one started, as if its passes
+    /// (`full_scans`) were spread evenly over the time that the machine runs; `None` if unknown.
+    #[cfg(feature = "cli")]
+    pub(crate) fn khugepaged_passes(&self) -> Option<u64> {
+        let source = &**self.source();
+        let passes = core_notes::setting(source, KernelSetting::CollapsePasses)?;
+        let age = age(source, core_notes::stat(source).ok()?.start_time)?;
+        let share = (age / uptime(source)?).clamp(0.0, 1.0);
+        Some((passes as f64 * share) as u64)
     }
 
     /// Reads a limit of `/proc/PID/limits`, in bytes; `None` if it is unlimited.
@@ -297,10 +308,14 @@ fn joined_by_blanks(bytes: &[u8]) -> Name {
 
 /// Returns the seconds since a process started, from its start in clock ticks since boot.
 pub(super) fn age(source: &dyn Source, start_time: u64) -> Option<f64> {
-    let uptime = source.fetch(File::Uptime).ok()?;
-    let uptime = procfs::Uptime::from_read(&uptime[..]).ok()?.uptime;
     let ticks = source.word(Probe::TicksPerSecond)?;
-    Some(uptime - start_time as f64 / ticks as f64)
+    Some(uptime(source)? - start_time as f64 / ticks as f64)
+}
+
+/// Returns how long the machine runs, in seconds.
+fn uptime(source: &dyn Source) -> Option<f64> {
+    let uptime = source.fetch(File::Uptime).ok()?;
+    Some(procfs::Uptime::from_read(&uptime[..]).ok()?.uptime)
 }
 
 #[cfg(test)]

@@ -131,6 +131,8 @@ questions_of! {
         CollapseScan = "pages-to-scan" => machine(Once, Nothing),
         /// `scan_sleep_millisecs`: the milliseconds that it sleeps then.
         CollapseSleep = "scan-sleep-millisecs" => machine(Once, Nothing),
+        /// `full_scans`: how often khugepaged has scanned all processes.
+        CollapsePasses = "full-scans" => machine(Once, Nothing),
         /// Free pages of the hugetlb pool with pages of this many bytes.
         FreePoolPages(bytes: u64) = "free-hugepages" => machine(EachPool, Nothing),
         /// Free pages of the pool on a node.
@@ -254,6 +256,7 @@ impl KernelSetting {
             KernelSetting::CollapseShared => transparent("khugepaged/max_ptes_shared"),
             KernelSetting::CollapseScan => transparent("khugepaged/pages_to_scan"),
             KernelSetting::CollapseSleep => transparent("khugepaged/scan_sleep_millisecs"),
+            KernelSetting::CollapsePasses => transparent("khugepaged/full_scans"),
             KernelSetting::FreePoolPages(bytes) => pool(bytes, "free_hugepages"),
             KernelSetting::FreePoolPagesOf(node, bytes) => {
                 format!("devices/system/node/node{node}/hugepages/hugepages-{}kB/free_hugepages", bytes >> 10)
@@ -278,6 +281,7 @@ impl KernelSetting {
             KernelSetting::CollapseShared => "the most shared pages that khugepaged allows",
             KernelSetting::CollapseScan => "the pages that khugepaged scans before it sleeps",
             KernelSetting::CollapseSleep => "the time that khugepaged sleeps",
+            KernelSetting::CollapsePasses => "the passes of khugepaged over all processes",
             KernelSetting::FreePoolPages(_) => "free pages of the hugetlb pool",
             KernelSetting::FreePoolPagesOf(..) => "free pages of the hugetlb pool on a node",
             KernelSetting::MemoryBlockBytes => "bytes of a block of memory",

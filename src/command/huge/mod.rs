@@ -291,6 +291,7 @@ fn summary(
             .scanned
             .and_then(|pages| pages.checked_mul(space.page_size().bytes())?.checked_next_multiple_of(size)),
         sleep: settings.sleep,
+        passes: target.process.khugepaged_passes(),
         pins: sweep.why_pins_unknown().map_or(Ok(true), |reason| Err(reason.clone())),
         changed: !sweep.changed_ranges().is_empty(),
         cut_short,

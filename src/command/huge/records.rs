@@ -126,6 +126,8 @@ record! {
         scanned: Option<u64>,
         /// Milliseconds that it sleeps (`scan_sleep_millisecs`).
         sleep: Option<u64>,
+        /// About how often it has examined all processes since this one started.
+        passes: Option<u64>,
         /// Whether pins are known; if not, only those of buffers that are registered with io_uring.
         pins: Fact<bool>,
         /// Whether regions changed during the command.
@@ -250,12 +252,26 @@ pub(super) fn answer(pages: &HugePages, rows: &[HugeRow], range: Option<&str>) -
             format!(". {} is untouched: the next access maps a small page ({})", size(row.bytes), words(row))
         }
         Some(_) => format!(". Main reason ({}): {}", size(row.bytes), words(row)),
+        None if has_passed(pages) => {
+            let pins = if pages.pins.is_err() { ": pages may be pinned (unknown here)" } else { "" };
+            format!(
+                ". Nothing visible keeps {} of it small, but khugepaged has passed about {} and left it{pins}",
+                size(row.bytes),
+                counted(pages.passes.unwrap_or_default(), "time"),
+            )
+        }
         None => {
             let unless = if pages.pins.is_err() { ", unless pages are pinned (unknown here)" } else { "" };
             format!(". MADV_COLLAPSE or khugepaged can make {} of it huge{unless}", size(row.bytes))
         }
     });
     format!("{range}{} ({}) has {huge}{small}{why}", pages.process, pages.pid)
+}
+
+/// Whether khugepaged has come by, unless the memory or its advice is new.
+fn has_passed(pages: &HugePages) -> bool {
+    const ENOUGH: u64 = 3;
+    pages.passes.is_some_and(|passes| passes >= ENOUGH)
 }
 
 /// `libc.so.6`; the address of a region without a name.
@@ -363,8 +379,13 @@ fn blocks_and_past(lines: &mut Lines, pages: &HugePages) {
             let pace = format!("khugepaged examines at most {} every {}", size(bytes), duration(sleep as f64 / 1000.0));
             lines.line().indent(2).plain(pace + ", of all processes");
         }
+        if has_passed(pages) {
+            let passes = counted(pages.passes.unwrap_or_default(), "time");
+            let since = "since the process started: it came by, unless the memory or its advice is newer";
+            lines.line().indent(2).plain(format!("it has passed about {passes} {since}"));
+        }
         lines.line().indent(2).plain("possible causes where nothing visible is in the way:");
-        for past in &pages.past {
+        for past in pages.past.iter().filter(|past| **past != HugePast::NotYet || !has_passed(pages)) {
             let unknown = match (past, &pages.pins) {
                 (HugePast::Pinned, Err(reason)) => format!(" (unknown here: {})", reason.cause()),
                 _ => String::new(),
@@ -431,6 +452,7 @@ pub(in crate::command) mod samples {
             max_shared: Some(256),
             scanned: Some(16 << 20),
             sleep: Some(10_000),
+            passes: Some(1),
             pins: Ok(true),
             changed: false,
             cut_short: false,
@@ -452,6 +474,7 @@ pub(in crate::command) mod samples {
             max_shared: None,
             scanned: None,
             sleep: None,
+            passes: None,
             pins: Err(Reason::NotOnThisKernel("there is no /proc/kcore".into())),
             changed: true,
             cut_short: true,
@@ -509,6 +532,12 @@ mod tests {
             answer(&pages, &possible, Some("heap")),
             "heap of redis-server (812) has 1 GiB on huge pages and 300 MiB in small pages. MADV_COLLAPSE or \
              khugepaged can make 100 MiB of it huge"
+        );
+        let passed = HugePages { passes: Some(107), ..pages.clone() };
+        assert_eq!(
+            answer(&passed, &possible, None),
+            "redis-server (812) has 1 GiB on huge pages and 300 MiB in small pages. Nothing visible keeps 100 MiB of it \
+             small, but khugepaged has passed about 107 times and left it"
         );
         let in_pool = HugePages { huge: 0, small: 0, pool: 2 << 20, ..pages.clone() };
         assert_eq!(answer(&in_pool, &[], None), "redis-server (812) has all 2 MiB on hugetlb pages");

@@ -56,11 +56,11 @@ pub struct MappedFile {
 impl FilesystemRoom {
     /// Decodes words of `statfs`: type, block size, blocks, free blocks and available blocks. `None` if the filesystem
     /// counts no blocks, such as a tmpfs without a limit (`simple_statfs` in fs/libfs.c, `shmem_statfs` in
-    /// mm/shmem.c).
+    /// mm/shmem.c), or has -1 blocks, as a hugetlbfs with only a reserve (`hugetlbfs_statfs` in fs/hugetlbfs/inode.c).
     pub fn from_words(words: &[u64]) -> Option<FilesystemRoom> {
         let &[filesystem, block, blocks, free, available] = words.first_chunk()?;
         let in_bytes = |blocks: u64| blocks.saturating_mul(block);
-        (blocks > 0).then(|| FilesystemRoom {
+        (blocks > 0 && i64::try_from(blocks).is_ok()).then(|| FilesystemRoom {
             bytes: in_bytes(blocks),
             free: in_bytes(free),
             available: in_bytes(available),
@@ -69,7 +69,7 @@ impl FilesystemRoom {
         })
     }
 
-    /// Returns the bytes of all files.
+    /// Returns the bytes of all files; for hugetlbfs also those of pages that are reserved for them.
     pub fn used(&self) -> u64 {
         self.bytes.saturating_sub(self.free)
     }
@@ -166,7 +166,11 @@ mod tests {
         let disk = file(&[0o060_660, 254, 16, 0, 0x0102_1994, 4096, 9, 9, 9]).expect("all words");
         assert_eq!((disk.file_type, disk.device), (FileType::BlockDevice, Device { major: 254, minor: 16 }));
         let huge = file(&[u64::MAX; MappedFile::WORDS]).expect("all words");
-        assert_eq!(huge.room.map(|room| room.bytes), Some(u64::MAX));
+        assert_eq!(huge.room, None);
+        // A hugetlbfs with `min_size` only.
+        assert_eq!(FilesystemRoom::from_words(&[HUGETLBFS, 2 << 20, u64::MAX, u64::MAX - 3, u64::MAX - 3]), None);
+        let largest = FilesystemRoom::from_words(&[TMPFS, 4096, i64::MAX as u64, 0, 0]);
+        assert_eq!(largest.map(|room| room.bytes), Some(u64::MAX));
         assert!(file(&[0; MappedFile::WORDS]).is_some_and(|file| !file.is_secret()));
         assert_eq!(disk.identity, None, "of a capture that lacks it");
         assert_eq!(file(&[0o100_600; 8]), None);

@@ -3,6 +3,8 @@
 use super::class::{Argument, Subject, questions_of};
 use crate::kernel::AddressRange;
 
+const SAVES_MOUNTS: &str = "it only saves reads of the mounts";
+
 questions_of! {
     /// A file that is read whole, or a link.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,6 +45,10 @@ questions_of! {
         UserNamespace = "user-namespace" => process(EachProcess, Nothing),
         /// The link `/proc/PID/ns/ipc`.
         IpcNamespace = "ipc-namespace" => process(EachProcess, Nothing),
+        /// The link `/proc/PID/ns/mnt`.
+        MountNamespace = "mount-namespace" => process(Never(SAVES_MOUNTS), Nothing),
+        /// The link `/proc/PID/root`.
+        Root = "root" => process(Never(SAVES_MOUNTS), Link),
         /// The link in `/proc/PID/map_files` of the mapping at these addresses.
         MappedFile(range: AddressRange) = "mapped-file" => process(WhileDecoding, Link),
         /// `/proc/self/maps`
@@ -55,6 +61,8 @@ questions_of! {
         OwnUserNamespace = "own-user-namespace" => machine(Once, Nothing),
         /// The link `/proc/self/ns/ipc`.
         OwnIpcNamespace = "own-ipc-namespace" => machine(Once, Nothing),
+        /// The link `/proc/self/ns/pid`.
+        OwnProcessNamespace = "own-pid-namespace" => machine(Once, Nothing),
         /// `/proc/sysvipc/shm`: the System V segments of pmdb's IPC namespace, with keys and users of all its
         /// processes.
         Segments = "segments" => machine(Once, LeftOut),
@@ -167,12 +175,15 @@ impl File {
             File::Program => ("exe", "the program"),
             File::UserNamespace => ("ns/user", "the user namespace"),
             File::IpcNamespace => ("ns/ipc", "the IPC namespace"),
+            File::MountNamespace => ("ns/mnt", "the mount namespace"),
+            File::Root => ("root", "the root directory"),
             File::MappedFile(_) => ("map_files", "the name of a mapped file"),
             File::OwnMaps => ("/proc/self/maps", "the regions of pmdb itself"),
             File::OwnSmaps => ("/proc/self/smaps", "the kernel's counts for the regions of pmdb itself"),
             File::OwnMounts => ("/proc/self/mountinfo", "the mounted filesystems"),
             File::OwnUserNamespace => ("/proc/self/ns/user", "the user namespace"),
             File::OwnIpcNamespace => ("/proc/self/ns/ipc", "the IPC namespace of pmdb itself"),
+            File::OwnProcessNamespace => ("/proc/self/ns/pid", "the PID namespace of pmdb itself"),
             File::Segments => ("/proc/sysvipc/shm", "System V segments"),
             File::Release => ("/proc/sys/kernel/osrelease", "the release of the kernel"),
             File::Uptime => ("/proc/uptime", "the uptime"),

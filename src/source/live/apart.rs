@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long pmdb waits for storage before it gives up.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Children that were not reaped: those that were abandoned, by the storage that they wait for, and those that are
 /// about to end.
@@ -300,7 +300,7 @@ impl Storage {
     }
 
     /// Decodes the mounts in a text; none if it is damaged. Each costs one step.
-    fn new(text: &[u8], budget: &mut Budget) -> Result<Arc<Storage>> {
+    pub(super) fn new(text: &[u8], budget: &mut Budget) -> Result<Arc<Storage>> {
         let mounts = access::mounts(text, budget).unwrap_or_default();
         budget.check()?;
         Ok(Arc::new(Storage(mounts)))
@@ -328,9 +328,14 @@ impl Storage {
     }
 
     /// Returns the device of a filesystem through which `path` leads, if a server provides it or mounts what is below.
-    pub(super) fn served_above(&self, path: &[u8]) -> Option<Device> {
+    /// Returns `device`, which is mounted at `path`, if such a server is possible: in a chroot the mount of the root
+    /// is not listed, and damaged mounts are not known at all.
+    pub(super) fn served_above(&self, device: Device, path: &[u8]) -> Option<Device> {
         let served = self.on_the_way_to(path).find(|mount| mount.is_served() || mount.filesystem == "autofs");
-        served.map(|mount| mount.device)
+        let is_listed = |is: &dyn Fn(&Mount) -> bool| self.on_the_way_to(path).any(is);
+        let is_known = is_listed(&|mount| mount.point.as_bytes() == b"/")
+            && is_listed(&|mount| mount.point.as_bytes() == path && mount.device == device);
+        served.map(|mount| mount.device).or_else(|| (!is_known).then_some(device))
     }
 
     /// Returns the mounts at `path` and at the directories above it.
@@ -417,21 +422,43 @@ mod tests {
     use std::io::Write;
     use std::path::PathBuf;
 
-    fn storage(minor: u32) -> Device {
+    fn storage_of(minor: u32) -> Device {
         Device { major: 0, minor }
+    }
+
+    /// Only a way that is listed as a whole is known to need no server.
+    #[test]
+    fn a_way_without_a_server_is_proved() {
+        const ROOT: &str = "22 1 254:0 / / rw - ext4 /dev/vda rw\n";
+        const SHM: &str = "25 22 0:23 / /dev/shm rw - tmpfs tmpfs rw\n";
+        let above = |mounts: &[&str], point: &str| {
+            let storage = Storage::new(mounts.concat().as_bytes(), &mut until_interrupted()).expect("mounts");
+            storage.served_above(storage_of(23), point.as_bytes()).map(|device| device.minor)
+        };
+        assert_eq!(above(&[ROOT, SHM], "/dev/shm"), None);
+        let below = "26 25 0:23 / /home/user/far/tmp rw - tmpfs tmpfs rw\n";
+        let served = "24 22 0:40 / /home/user/far rw - fuse.sshfs none rw\n";
+        assert_eq!(above(&[ROOT, served, below], "/home/user/far/tmp"), Some(40));
+        let automatic = "24 22 0:41 / /home/user rw - autofs none rw\n";
+        assert_eq!(above(&[ROOT, automatic, below], "/home/user/far/tmp"), Some(41));
+        // In a chroot; another filesystem; nothing that can be read.
+        assert_eq!(above(&[SHM], "/dev/shm"), Some(23));
+        assert_eq!(above(&[ROOT, "25 22 0:24 / /dev/shm rw - tmpfs tmpfs rw\n"], "/dev/shm"), Some(23));
+        assert_eq!(above(&[], "/dev/shm"), Some(23));
+        assert_eq!(above(&[ROOT, SHM, "damaged\n"], "/dev/shm"), Some(23));
     }
 
     #[test]
     fn an_answer_comes_back_whole() {
         let answer: Vec<u8> = (0..300_000u32).flat_map(u32::to_ne_bytes).collect();
-        assert_eq!(ask(storage(u32::MAX), || answer.clone()), Ok(answer.clone()));
-        assert_eq!(ask(storage(u32::MAX), Vec::new), Ok(Vec::new()));
+        assert_eq!(ask(storage_of(u32::MAX), || answer.clone()), Ok(answer.clone()));
+        assert_eq!(ask(storage_of(u32::MAX), Vec::new), Ok(Vec::new()));
     }
 
     #[test]
     fn no_answer_storage_is_left_behind_and_not_asked_again_until_the_child_ends() {
         let (wait, _never_written) = pipe_with(PipeFlags::CLOEXEC).expect("a pipe");
-        let silent = storage(u32::MAX - 1);
+        let silent = storage_of(u32::MAX - 1);
         let asked = Instant::now();
         let answer = ask(silent, || {
             loop {
@@ -441,7 +468,7 @@ mod tests {
         assert_eq!(answer, Err(Errno::TIMEDOUT));
         assert!(asked.elapsed() >= PATIENCE);
         // Other storage still answers. This one answers again when the child has ended, by SIGKILL.
-        assert_eq!(ask(storage(u32::MAX - 2), || vec![1]), Ok(vec![1]));
+        assert_eq!(ask(storage_of(u32::MAX - 2), || vec![1]), Ok(vec![1]));
         let patience = Instant::now() + PATIENCE;
         while ask(silent, || vec![2]) != Ok(vec![2]) {
             assert!(Instant::now() < patience, "it does not end");

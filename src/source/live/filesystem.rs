@@ -1,21 +1,30 @@
 //! How full a mounted filesystem in memory is, by `statfs`. No directory is read and no file is opened.
 
-use super::apart::{Storage, answer, words};
-use super::directory::Directory;
-use super::memory::Memory;
+use super::apart::{PATIENCE, Storage, answer, words};
+use super::attached::Attached;
 use super::module_file::{Root, kind_of, numbers};
 use crate::access::{Error, Result};
 use crate::kernel::{Device, Name};
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstat, fstatfs, openat2};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a server that did not respond is not asked again. Many processes may see what is behind it.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// When servers did not respond.
+static SILENT: Mutex<BTreeMap<Device, Instant>> = Mutex::new(BTreeMap::new());
 
 /// Returns the words of [`FilesystemRoom`](crate::kernel::mapped_file::FilesystemRoom) for the filesystem with this
 /// device at `point` in the root of a process.
-pub(super) fn room(process: &Directory, memory: &Memory, device: Device, point: &[u8]) -> Result<Vec<u64>> {
-    let storage = Storage::of(process, memory)?;
-    through(&storage, (device, point), || Root::of(process, memory).find(point))
+pub(super) fn room(process: &Attached, device: Device, point: &[u8]) -> Result<Vec<u64>> {
+    let (directory, memory) = (process.directory(), process.memory());
+    let storage = process.recent_storage(|| Storage::of(directory, &memory))?;
+    through(&storage, (device, point), || Root::of(directory, &memory).find_without_links(point))
 }
 
 /// Returns the same for pmdb's root.
@@ -25,8 +34,8 @@ pub(super) fn own_room(device: Device, point: &[u8]) -> Result<Vec<u64>> {
     through(&*Storage::own()?, (device, point), find)
 }
 
-/// Returns the words of what `find` finds. A child process does it if the path leads through a server, which may not
-/// reply.
+/// Returns the words of what `find` finds. A child process does it if the path may lead through a server, which may
+/// not reply.
 fn through(
     storage: &Storage,
     (device, point): (Device, &[u8]),
@@ -42,19 +51,47 @@ fn through(
         let system = fstatfs(&found).map_err(failed)?;
         Ok(vec![kind_of(&system), system.f_bsize as u64, system.f_blocks, system.f_bfree, system.f_bavail])
     };
-    match storage.served_above(point) {
-        None => read(),
-        Some(server) => {
-            let answered = answer(server, &name, || Ok(read()?.into_iter().flat_map(u64::to_ne_bytes).collect()))?;
-            Ok(words(&answered).collect())
-        }
+    let Some(server) = storage.served_above(device, point) else {
+        return read();
+    };
+    let silent = || SILENT.lock().unwrap_or_else(PoisonError::into_inner);
+    if silent().get(&server).is_some_and(|since| since.elapsed() < SILENCE) {
+        return Err(Error::not_available(format!("the storage of {name} does not respond")));
     }
+    let asked = Instant::now();
+    let answered = answer(server, &name, || Ok(read()?.into_iter().flat_map(u64::to_ne_bytes).collect()));
+    if answered.is_err() && asked.elapsed() >= PATIENCE {
+        silent().insert(server, Instant::now());
+    }
+    Ok(words(&answered?).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::until_interrupted;
     use crate::kernel::mapped_file::{FilesystemRoom, TMPFS};
+
+    /// Each request to a server that does not respond takes seconds.
+    #[test]
+    fn a_silent_server_is_asked_once() {
+        let mounts = b"22 1 254:0 / / rw - ext4 /dev/vda rw\n24 22 7:4000 / /far rw - fuse.sshfs none rw\n";
+        let storage = Storage::new(mounts, &mut until_interrupted()).expect("mounts");
+        let ask = |minor| {
+            let asked = Instant::now();
+            let device = Device { major: 7, minor };
+            let error = through(&storage, (device, format!("/far/{minor}").as_bytes()), || {
+                loop {
+                    std::thread::park();
+                }
+            });
+            (error.expect_err("no answer").to_string(), asked.elapsed())
+        };
+        let (error, took) = ask(1);
+        assert!(error.contains("/far/1 does not respond") && took >= PATIENCE, "{error} {took:?}");
+        let (error, took) = ask(2);
+        assert!(error.contains("/far/2 does not respond") && took < PATIENCE, "{error} {took:?}");
+    }
 
     #[test]
     fn the_filesystem_must_have_the_device() {

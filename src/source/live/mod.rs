@@ -208,10 +208,7 @@ impl Live {
             Probe::DescriptorCache(place, file) => {
                 mapped_file::cached_of_descriptor(self.attached()?, place, file, budget)
             }
-            Probe::Filesystem(device, point) => {
-                let attached = self.attached()?;
-                filesystem::room(attached.directory(), &attached.memory(), device, point)
-            }
+            Probe::Filesystem(device, point) => filesystem::room(self.attached()?, device, point),
             probe => self.machine.probe(probe),
         }
     }
@@ -265,11 +262,17 @@ impl Attached {
             | File::ThreadSyscall(_)
             | File::MappedFile(_)
             | File::UserNamespace
-            | File::IpcNamespace => name.to_owned(),
+            | File::IpcNamespace
+            | File::MountNamespace => name.to_owned(),
             _ => memory.path(name),
         };
         let read = match file {
-            File::Program | File::UserNamespace | File::IpcNamespace | File::MappedFile(_) => directory.link(&path),
+            File::Program
+            | File::Root
+            | File::UserNamespace
+            | File::IpcNamespace
+            | File::MountNamespace
+            | File::MappedFile(_) => directory.link(&path),
             _ => directory.read_within(&path, budget),
         };
         // The file is that of the current program. It is the expected one if its address space still exists after the
@@ -356,6 +359,7 @@ impl LiveMachine {
             File::Release => return Ok(release()),
             File::OwnUserNamespace => Directory::open("/proc/self").and_then(|own| own.link("ns/user")),
             File::OwnIpcNamespace => Directory::open("/proc/self").and_then(|own| own.link("ns/ipc")),
+            File::OwnProcessNamespace => Directory::open("/proc/self").and_then(|own| own.link("ns/pid")),
             File::OwnMaps => below("/proc/self"),
             File::OwnSmaps => Directory::open("/proc/self").and_then(|own| own.read_beginning("smaps")),
             File::OwnMounts => apart::own_text(),

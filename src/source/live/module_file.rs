@@ -339,24 +339,29 @@ impl<'a> Root<'a> {
 
     /// Opens a handle (O_PATH) on the file at this path below the root. A link at its end is not followed.
     pub(super) fn find(&mut self, path: &[u8]) -> Result<OwnedFd> {
-        self.resolve(path, &|open| with_raised_rights(open), OFlags::NOFOLLOW)
+        self.resolve(path, &|open| with_raised_rights(open), (OFlags::NOFOLLOW, ResolveFlags::empty()))
+    }
+
+    /// The same if no directory on the path is a link.
+    pub(super) fn find_without_links(&mut self, path: &[u8]) -> Result<OwnedFd> {
+        self.resolve(path, &|open| with_raised_rights(open), (OFlags::NOFOLLOW, ResolveFlags::NO_SYMLINKS))
     }
 
     /// Opens a handle (O_PATH) on the target of a path below the root, links included. The target chooses where links
     /// lead, so only the user's rights are used.
     pub(super) fn follow(&mut self, path: &[u8]) -> Result<OwnedFd> {
-        self.resolve(path, &|open| open(), OFlags::empty())
+        self.resolve(path, &|open| open(), (OFlags::empty(), ResolveFlags::empty()))
     }
 
-    fn resolve(&mut self, path: &[u8], rights: WithRights, links: OFlags) -> Result<OwnedFd> {
+    fn resolve(&mut self, path: &[u8], rights: WithRights, (last, links): (OFlags, ResolveFlags)) -> Result<OwnedFd> {
         let (directory, memory) = (self.directory, self.memory);
         let root = self.handle.get_or_insert_with(|| {
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
             with_raised_rights(|| openat(directory.fd(), memory.path("root"), flags, Mode::empty()))
         });
         let root = root.as_ref().map_err(|error| *error)?;
-        let flags = OFlags::PATH | OFlags::CLOEXEC | links;
-        let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        let flags = OFlags::PATH | OFlags::CLOEXEC | last;
+        let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS | links;
         let open = |path: &[u8]| {
             let path = OsStr::from_bytes(path);
             rights(&mut || openat2(root, path, flags, Mode::empty(), within))

@@ -80,10 +80,13 @@ pub(super) fn kind(file: File) -> Option<&'static str> {
         | File::Program
         | File::UserNamespace
         | File::IpcNamespace
+        | File::MountNamespace
+        | File::Root
         | File::MappedFile(_)
         | File::OwnMounts
         | File::OwnUserNamespace
         | File::OwnIpcNamespace
+        | File::OwnProcessNamespace
         | File::Segments
         | File::MostMappings
         | File::MemoryCounters

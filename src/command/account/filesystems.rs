@@ -3,7 +3,7 @@
 use super::records::bytes;
 use crate::inspect::account::{MemoryFilesystem, MemoryFilesystems};
 use crate::kernel::Name;
-use crate::render::columns::{Cell, Column, Table};
+use crate::render::columns::{Cell, Column, ColumnOf, Table};
 use crate::render::text::Text;
 use crate::render::theme::Role;
 use crate::render::{Record, Sink};
@@ -20,10 +20,12 @@ record! {
         path: Name,
         /// Its device number.
         device: String,
-        /// Bytes of all files, in memory or in swap.
+        /// Whether only a part of its directories is mounted there, so that the other files have no path.
+        is_part: bool,
+        /// Bytes of all files, in memory or in swap; for hugetlbfs also those of reserved pages.
         used: u64,
-        /// Of these, bytes of files that the counted processes map or have open.
-        held: u64,
+        /// Of these, bytes of files that the counted processes map or have open; absent if no process is counted.
+        [optional] held: Option<u64>,
         /// The most that the other files have of the memory in question.
         at_most: u64,
         /// All bytes in question: what is charged to the group and in no page table, or all shared memory of the
@@ -36,20 +38,40 @@ record! {
 
 impl Record for AccountFilesystem {
     fn write(&self, text: &mut Text) {
-        text.row_of_share(&FILESYSTEMS, self, Some(&place(self)), (self.at_most, self.of));
+        let table = if self.held.is_some() { &NOT_HELD } else { &ALL };
+        text.row_of_share(table, self, None, (self.at_most, self.of));
     }
 }
 
-static FILESYSTEMS: Table<AccountFilesystem> = Table::of(&[
-    bytes("at most").cell(|_, row| Cell::size(row.at_most)),
-    bytes("used").cell(|_, row| Cell::size(row.used)),
-    Column::word("files that no counted process holds, in", 39, Role::Plain).cell(|_, row| Cell::new(place(row))),
-    Column::word("freed by", 8, Role::Plain).cell(|_, row| Cell::new(row.freed_by)),
+const AT_MOST: ColumnOf<AccountFilesystem> = bytes("at most").cell(|_, row| Cell::size(row.at_most));
+const USED: ColumnOf<AccountFilesystem> = bytes("used").cell(|_, row| Cell::size(row.used));
+const KIND: ColumnOf<AccountFilesystem> = Column::word("type", 9, Role::Plain).cell(|_, row| Cell::new(kind(row)));
+const FREED: ColumnOf<AccountFilesystem> =
+    Column::word("freed by", 8, Role::Plain).cell(|_, row| Cell::new(row.freed_by));
+
+/// The files that the counted processes do not hold.
+static NOT_HELD: Table<AccountFilesystem> = Table::of(&[
+    AT_MOST,
+    USED,
+    Column::name("files that no counted process holds, in", 39, Role::Name).cell(|_, row| Cell::new(&row.path)),
+    KIND,
+    FREED,
 ]);
 
-/// `/dev/shm (tmpfs)`
-fn place(row: &AccountFilesystem) -> String {
-    format!("{} ({})", row.path, row.filesystem)
+/// All files, where no process is counted.
+static ALL: Table<AccountFilesystem> = Table::of(&[
+    AT_MOST,
+    USED,
+    Column::name("files in", 33, Role::Name).cell(|_, row| Cell::new(&row.path)),
+    KIND,
+    FREED,
+]);
+
+/// `tmpfs (a part)`
+fn kind(row: &AccountFilesystem) -> String {
+    let part = if row.is_part { " (a part)" } else { "" };
+    let reserved = if row.filesystem == "hugetlbfs" { " (reserved too)" } else { "" };
+    format!("{}{reserved}{part}", row.filesystem)
 }
 
 /// The filesystems that may have some of these bytes in files, those with the most first.
@@ -77,6 +99,7 @@ fn row(one: &MemoryFilesystem, of: u64) -> AccountFilesystem {
         filesystem: one.kind.clone(),
         path: one.path.clone(),
         device: one.device.to_string(),
+        is_part: one.is_part,
         used: one.used,
         held: one.held,
         at_most: one.not_held().min(of),
@@ -95,20 +118,28 @@ pub(in crate::command) mod samples {
             filesystem: "tmpfs".into(),
             path: Name::from("/dev/shm"),
             device: "00:18".to_owned(),
+            is_part: false,
             used: 80 << 20,
-            held: 60 << 20,
+            held: Some(60 << 20),
             at_most: 20 << 20,
             of: 80 << 20,
             freed_by: "rm",
         };
         let inner = AccountFilesystem {
             path: Name::from("/proc/812/root/run/a\nb"),
+            is_part: true,
             used: 600 << 20,
-            held: 0,
+            held: Some(0),
             at_most: 80 << 20,
             ..shm.clone()
         };
         let small = AccountFilesystem { path: Name::from("/run"), at_most: 4096, ..shm.clone() };
-        vec![Box::new(inner), Box::new(shm), Box::new(small)]
+        let all = AccountFilesystem { held: None, at_most: 80 << 20, ..shm.clone() };
+        let pool = AccountFilesystem {
+            filesystem: "hugetlbfs".into(),
+            path: Name::new([b"/".as_slice(), &[b'x'; 200]].concat()),
+            ..shm.clone()
+        };
+        vec![Box::new(inner), Box::new(shm), Box::new(pool), Box::new(small), Box::new(all)]
     }
 }

@@ -153,8 +153,8 @@ pub(super) fn run(cut: Option<RowLimit>, context: &mut Context) -> Outcome {
             objects::emit_rows(&lone, true, sink)?;
         }
         let filesystems = memory_filesystems(&machine, &mut sink.budget()).map_err(inspect::Error::from)?;
-        // What processes hold is not counted here.
-        filesystems::emit(&filesystems, false, (shared, shared), sink)?;
+        filesystems::emit(&filesystems, false, (shared, 0), sink)?;
+        sink.note("filesystems that only other mount namespaces have are not searched")?;
     }
     let last = AccountMachine {
         bytes: all,

@@ -1,13 +1,10 @@
 //! Filesystems in memory, with files that no counted process maps or has open.
 
 use crate::budget::{Budget, OutOfBudget};
-use crate::kernel::mapped_file::FilesystemRoom;
-use crate::kernel::mounts::Mount;
 use crate::kernel::{Device, Name};
-use crate::process::{self, Machine, Process};
+use crate::process::{FilesystemSearch, FoundFilesystem, Machine};
 use crate::report::Reason;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 /// A mounted filesystem in memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -19,18 +16,20 @@ pub struct MemoryFilesystem {
     pub path: Name,
     /// The device number.
     pub device: Device,
+    /// Whether only a part of its directories is mounted there, so that the other files have no path.
+    pub is_part: bool,
     /// Whether its pages are those of the hugetlb pool.
     pub is_hugetlb: bool,
-    /// The bytes of all files, in memory or in swap.
+    /// The bytes of all files, in memory or in swap; for hugetlbfs also those of reserved pages.
     pub used: u64,
-    /// Of these, the bytes of files that the counted processes map or have open.
-    pub held: u64,
+    /// Of these, the bytes of files that the counted processes map or have open; `None` if no process is counted.
+    pub held: Option<u64>,
 }
 
 impl MemoryFilesystem {
     /// Returns the bytes of files that no counted process maps or has open.
     pub fn not_held(&self) -> u64 {
-        self.used.saturating_sub(self.held)
+        self.used.saturating_sub(self.held.unwrap_or(0))
     }
 }
 
@@ -44,73 +43,22 @@ pub struct MemoryFilesystems {
     pub unknown: Option<Reason>,
 }
 
-/// A search for the filesystems in memory that pmdb and some processes see: each device once.
-#[derive(Default)]
-pub(super) struct FilesystemSearch {
-    found: BTreeMap<Device, MemoryFilesystem>,
-    /// Why the size of a filesystem is unknown.
-    failed: BTreeMap<Device, Reason>,
-    /// Why the mounts of a process are unknown.
-    unknown: Option<Reason>,
-}
-
-impl FilesystemSearch {
-    /// Adds those that pmdb sees. Each mount costs one step.
-    pub fn add_own(&mut self, machine: &Machine, budget: &mut Budget) -> Result<(), OutOfBudget> {
-        let room = |mount: &Mount| machine.filesystem_room(mount);
-        self.add(machine.memory_mounts(budget), room, |mount| mount.point.clone())
-    }
-
-    /// Adds those that a process sees. Each mount costs one step.
-    pub fn add_process(&mut self, process: &Process, budget: &mut Budget) -> Result<(), OutOfBudget> {
-        let path = |mount: &Mount| {
-            let root = format!("/proc/{}/root", process.identity().pid);
-            Name::new([root.as_bytes(), mount.point.as_bytes()].concat())
-        };
-        self.add(process.memory_mounts(budget), |mount| process.filesystem_room(mount), path)
-    }
-
-    fn add(
-        &mut self,
-        mounts: process::Result<Vec<Mount>>,
-        room: impl Fn(&Mount) -> process::Result<FilesystemRoom>,
-        path: impl Fn(&Mount) -> Name,
-    ) -> Result<(), OutOfBudget> {
-        let mounts = match mounts {
-            Err(process::Error::OutOfBudget(over)) => return Err(over),
-            Err(error) => {
-                self.unknown.get_or_insert_with(|| error.into());
-                return Ok(());
-            }
-            Ok(mounts) => mounts,
-        };
-        for mount in mounts {
-            let device = mount.device;
-            if self.found.contains_key(&device) {
-                continue;
-            }
-            match room(&mount) {
-                Err(process::Error::OutOfBudget(over)) => return Err(over),
-                Err(error) => _ = self.failed.entry(device).or_insert_with(|| error.into()),
-                Ok(room) => {
-                    self.failed.remove(&device);
-                    let (path, used) = (path(&mount), room.used());
-                    let is_hugetlb = mount.filesystem == "hugetlbfs";
-                    let one = MemoryFilesystem { kind: mount.filesystem, path, device, is_hugetlb, used, held: 0 };
-                    self.found.insert(device, one);
-                }
-            }
-        }
-        Ok(())
-    }
-
+impl MemoryFilesystems {
     /// Returns the filesystems with files that nobody holds. `held` returns the bytes of held files on a device.
-    pub fn finish(self, held: impl Fn(Device) -> u64) -> MemoryFilesystems {
-        let mut all: Vec<MemoryFilesystem> = self.found.into_values().collect();
-        all.iter_mut().for_each(|one| one.held = held(one.device));
-        all.retain(|one| one.not_held() > 0);
+    pub(super) fn of(search: FilesystemSearch, held: impl Fn(Device) -> Option<u64>) -> MemoryFilesystems {
+        let (found, unknown) = search.finish();
+        let memory = |one: FoundFilesystem| MemoryFilesystem {
+            is_hugetlb: one.kind == "hugetlbfs",
+            used: one.room.used(),
+            held: held(one.device),
+            kind: one.kind,
+            path: one.path,
+            device: one.device,
+            is_part: one.is_part,
+        };
+        let mut all: Vec<_> = found.map(memory).filter(|one| one.not_held() > 0).collect();
         all.sort_by_cached_key(|one| Reverse(one.not_held()));
-        MemoryFilesystems { all, unknown: self.unknown.or_else(|| self.failed.into_values().next()) }
+        MemoryFilesystems { all, unknown: unknown.map(Reason::from) }
     }
 }
 
@@ -121,5 +69,5 @@ impl FilesystemSearch {
 pub fn memory_filesystems(machine: &Machine, budget: &mut Budget) -> Result<MemoryFilesystems, OutOfBudget> {
     let mut search = FilesystemSearch::default();
     search.add_own(machine, budget)?;
-    Ok(search.finish(|_| 0))
+    Ok(MemoryFilesystems::of(search, |_| None))
 }

@@ -2,6 +2,7 @@
 
 use super::{Capture, Result};
 use crate::budget::Budget;
+use crate::process::FilesystemSearch;
 
 impl Capture {
     /// Keeps what the account of a cgroup needs beside its processes: the counters of the kernel, and how full the
@@ -12,13 +13,10 @@ impl Capture {
     pub fn keep_group(&self, path: &[u8], budget: &mut Budget) -> Result<()> {
         let machine = &self.machine;
         _ = machine.cgroup_memory(path);
-        for mount in machine.memory_mounts(budget).unwrap_or_default() {
-            _ = machine.filesystem_room(&mount);
-        }
-        for process in self.members.iter().map(|member| &member.target.process) {
-            for mount in process.memory_mounts(budget).unwrap_or_default() {
-                _ = process.filesystem_room(&mount);
-            }
+        let mut search = FilesystemSearch::default();
+        search.add_own(machine, budget)?;
+        for member in &self.members {
+            search.add_process(&member.target.process, budget)?;
         }
         Ok(budget.check()?)
     }

@@ -14,7 +14,7 @@ use crate::kernel::{
     WordFile,
 };
 use crate::process::{BackingContent, FrameRecord, Liveness, OwnerDetail, ProcessHandle, WordLayout};
-pub(crate) use crate::source::{File, KernelSetting};
+pub(crate) use crate::source::{Cgroup, File, KernelSetting};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex};
@@ -120,6 +120,10 @@ pub struct World {
     pub texts: Vec<(File, String)>,
     /// Files of cgroups, by path below the mount and name.
     pub group_files: BTreeMap<String, String>,
+    /// The memory cgroups; none if the hierarchy cannot be read.
+    pub cgroups: Vec<Cgroup>,
+    /// The words of `statfs` for every filesystem.
+    pub statfs: Option<[u64; 5]>,
     pub entries_read: AtomicU64,
     pub scanned: AtomicU64,
     pub flags_read: AtomicU64,
@@ -227,6 +231,8 @@ impl World {
             own: None,
             texts: Vec::new(),
             group_files: BTreeMap::new(),
+            cgroups: Vec::new(),
+            statfs: None,
             entries_read: AtomicU64::new(0),
             scanned: AtomicU64::new(0),
             flags_read: AtomicU64::new(0),

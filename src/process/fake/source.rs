@@ -350,6 +350,9 @@ impl FakeSource {
                 Some(device) => Ok(vec![device.major.into(), device.minor.into()]),
                 None => none(),
             },
+            Probe::Filesystem(..) | Probe::OwnFilesystem(..) => {
+                self.0.statfs.map_or_else(none, |words| Ok(words.into()))
+            }
             Probe::FrameRight => Ok(vec![u64::from(!self.0.hidden)]),
             Probe::Compare(one, other) => match space(one).zip(space(other)) {
                 Some((one, other)) if one == other => Ok(vec![0]),
@@ -401,6 +404,7 @@ impl Source for FakeSource {
             Question::Backing(asked) => asked.reply(self.backing(asked)),
             Question::Probe(probe) => probe.reply(self.probe(probe)),
             Question::Records(of) => of.reply(self.require_records(of)),
+            Question::Groups(asked) if !self.0.cgroups.is_empty() => asked.reply(Ok(self.0.cgroups.clone())),
             Question::Groups(_)
             | Question::FileMappings(_)
             | Question::Notes(_)

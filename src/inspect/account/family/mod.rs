@@ -38,14 +38,14 @@ use super::super::classify::Backing;
 use super::super::page::{Evidence, Page};
 use super::super::sweep::Sweep;
 use super::super::{Error, Result};
-use super::filesystems::FilesystemSearch;
+use super::filesystems::MemoryFilesystems;
 use super::object_regions::has_counted_parts;
 use super::objects::{MemoryObjects, ObjectCounter};
 use super::rests::RestSearch;
 use crate::access::Identity;
 use crate::budget::Budget;
 use crate::kernel::{FrameNumber, PageFlags, PageSize, State};
-use crate::process::{self, Machine, OpenedProcess, ProcessHandle, Target};
+use crate::process::{self, FilesystemSearch, Machine, OpenedProcess, ProcessHandle, Target};
 use crate::report::Fact;
 use grouped::Grouping;
 use owners::{FrameKind, FrameOwners, MOST_MEMBERS};
@@ -433,7 +433,8 @@ impl Family {
     /// hidden.
     pub fn objects(&mut self) -> MemoryObjects {
         let counter = std::mem::take(&mut self.objects);
-        let filesystems = self.filesystems.take().unwrap_or_default().finish(|device| counter.bytes_on(device));
+        let search = self.filesystems.take().unwrap_or_default();
+        let filesystems = MemoryFilesystems::of(search, |device| Some(counter.bytes_on(device)));
         MemoryObjects { filesystems, ..counter.finish(&self.machine) }
     }
 

@@ -24,8 +24,8 @@ pub struct CgroupMemory {
     pub path: Name,
     /// The processes in the group and its descendants, as far as they are in the PID namespace of `/proc`.
     pub processes: Vec<u32>,
-    /// The number of its other processes. The kernel shows 0 for the id of each.
-    pub outside: u64,
+    /// The number of its other processes. Cgroup v2 shows 0 for the id of each, and cgroup v1 nothing.
+    pub outside: Result<u64>,
     /// The inodes of the directories of the group and its descendants.
     pub inodes: BTreeSet<u64>,
     /// Whether the group is the root of the hierarchy, for which the kernel does not count all memory.
@@ -82,7 +82,7 @@ impl CgroupMemory {
         let (mut processes, mut outside, mut inodes) = (Vec::new(), 0, BTreeSet::new());
         for group in source.fetch(CgroupQuery::All)?.iter().filter(|group| is_in(&group.path)) {
             let text = match source.fetch(GroupText { path: &group.path, file: GroupFile::Processes }) {
-                // A capture does not have the list.
+                // A capture of other processes does not have the list.
                 Err(error @ Error::NotAvailable { .. }) => return Err(error),
                 // A group that was removed since has no processes.
                 text => text.unwrap_or_default(),
@@ -92,6 +92,7 @@ impl CgroupMemory {
             processes.extend(listed);
             outside += others;
         }
+        let lists_all = hierarchy.is_second_version();
         let number = |file: GroupFile| -> Result<u64> {
             let text = source.fetch(GroupText { path: &below, file })?;
             kernel::text::decimal(text.trim_ascii()).ok_or_else(|| no_number(file))
@@ -107,7 +108,7 @@ impl CgroupMemory {
         Ok(CgroupMemory {
             path: hierarchy.full_path(&below),
             processes,
-            outside,
+            outside: if lists_all { Ok(outside) } else { not_listed(source) },
             inodes,
             is_root,
             current: either(GroupFile::Current, GroupFile::Usage),
@@ -133,6 +134,17 @@ fn listed_processes(text: &[u8]) -> (Vec<u32>, u64) {
     let (listed, others): (Vec<u32>, Vec<u32>) =
         text.lines().filter_map(|line| line.parse::<u32>().ok()).partition(|&pid| pid > 0);
     (listed, others.len() as u64)
+}
+
+/// Returns the number of processes that `cgroup.procs` of cgroup v1 leaves out, because they have no number in pmdb's
+/// PID namespace (`pidlist_array_load` in kernel/cgroup/cgroup-v1.c). All have one in the initial namespace.
+fn not_listed(source: &dyn Source) -> Result<u64> {
+    /// The link `/proc/self/ns/pid` in the initial namespace (`PROC_PID_INIT_INO` in include/linux/proc_ns.h).
+    const INITIAL: &[u8] = b"pid:[4026531836]";
+    match source.fetch(File::OwnProcessNamespace) {
+        Ok(namespace) if namespace == INITIAL => Ok(0),
+        _ => Err(Error::not_available("cgroup v1 lists only the processes of pmdb's PID namespace")),
+    }
 }
 
 /// Parses a number of a group; `None` for the words that mean no limit.
@@ -292,6 +304,29 @@ mod tests {
     fn processes_of_another_namespace_have_no_number() {
         assert_eq!(listed_processes(b"0\n12\n0\n7\n-1\nx\n"), (vec![12, 7], 2));
         assert_eq!(listed_processes(b""), (vec![], 0));
+    }
+
+    /// Cgroup v1 leaves out what cgroup v2 shows as 0.
+    #[test]
+    fn processes_that_are_left_out_are_unknown() {
+        use crate::process::fake::World;
+        use crate::source::Cgroup;
+        let outside = |mounts: &str, namespace: &str| {
+            let text = |file, text: &str| (file, text.to_owned());
+            let texts = vec![text(File::OwnMounts, mounts), text(File::OwnProcessNamespace, namespace)];
+            let group_files = [("/cgroup.procs".to_owned(), "12\n0\n".to_owned())].into();
+            let (_, target) =
+                World { texts, group_files, cgroups: vec![Cgroup { inode: 1, path: Vec::new() }], ..World::new([]) }
+                    .target();
+            target.machine.cgroup_memory(b"/").expect("the root").outside.map_err(|error| error.to_string())
+        };
+        const V1: &str = "40 31 0:35 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
+        const V2: &str = "41 31 0:36 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+        assert_eq!(outside(V2, "pid:[4026532000]"), Ok(1));
+        assert_eq!(outside(V1, "pid:[4026531836]"), Ok(0));
+        let unknown = "cgroup v1 lists only the processes of pmdb's PID namespace".to_owned();
+        assert_eq!(outside(V1, "pid:[4026532000]"), Err(unknown.clone()));
+        assert_eq!(outside(V1, ""), Err(unknown));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! `account cgroup [PATH]`: what is charged to the group, in classes that add up to memory.current.
 
 use super::family_records::AccountCgroup;
-use super::filesystems;
 use super::records::{FREES_FILE_PAGES, FREES_SHARED_MEMORY, bytes, of_which_most, share};
+use super::{filesystems, objects};
 use crate::command::attach::KEPT_WITH_GROUP;
 use crate::command::floor::Error;
 use crate::command::rows::pull;
@@ -34,6 +34,9 @@ record! {
         [optional] held: Option<u64>,
         /// Of shared memory that nobody maps, the most that is in files of tmpfs which its processes do not hold.
         [optional] files: Option<u64>,
+        /// Of shared memory that nobody maps, the most that is in System V segments of others that no process has
+        /// attached; absent if these are unknown.
+        [optional] segments: Option<u64>,
     }
 }
 
@@ -50,18 +53,32 @@ static CHARGES: Table<AccountCharge> = Table::of(&[
     Column::word("freed by", 34, Role::Plain).cell(|_, row| Cell::new(freed_in_parts(row))),
 ]);
 
-/// What frees it; of shared memory apart what frees the files and objects in the rows below.
+/// What frees it; of shared memory apart what frees the files, objects and segments in the rows below. Whose pages
+/// these are is not known: each part is the most that it can be.
 fn freed_in_parts(row: &AccountCharge) -> String {
     let is_worth_a_word = |part: u64| part > 0 && part.saturating_mul(100) >= row.bytes;
-    let (files, held) = (row.files.unwrap_or(0), row.held.unwrap_or(0));
-    let below = match (is_worth_a_word(files), is_worth_a_word(held)) {
-        (false, false) => return row.freed_by.to_owned(),
-        (true, false) => "rm of the files below",
-        (true, true) if held < row.bytes => "rm of the files and closing of the objects below",
-        _ => "closing of the objects below",
-    };
-    let rest = row.bytes.saturating_sub(held.saturating_add(files));
-    if is_worth_a_word(rest) { format!("{below}; the rest by ipcrm (ipcs -m)") } else { below.to_owned() }
+    let parts = [(row.files, "rm", "files"), (row.held, "closing", "objects"), (row.segments, "ipcrm", "segments")];
+    let parts = parts.map(|(most, action, what)| (most.unwrap_or(0), action, what));
+    let shown: Vec<_> = parts.iter().filter(|(most, ..)| is_worth_a_word(*most)).collect();
+    if shown.is_empty() {
+        return row.freed_by.to_owned();
+    }
+    let (actions, what): (Vec<_>, Vec<_>) = shown.iter().map(|(_, action, what)| (*action, *what)).unzip();
+    let below = format!("{} of those {} below that are its own", listed(&actions), listed(&what));
+    let rest = parts.iter().fold(row.bytes, |rest, (most, ..)| rest.saturating_sub(*most));
+    match row.segments {
+        None => format!("{below}, or ipcrm (ipcs -m)"),
+        Some(_) if is_worth_a_word(rest) => format!("{below}; the rest was not found"),
+        Some(_) => below,
+    }
+}
+
+/// `rm, closing and ipcrm`
+fn listed(words: &[&str]) -> String {
+    match words {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        words => words.concat(),
+    }
 }
 
 /// A class in a few words.
@@ -116,35 +133,60 @@ pub(super) fn emit(
         let most = rows.first().map(|(class, bytes)| of_which_most(**bytes, of, words(**class)));
         let charged = memory.current.as_ref().copied().unwrap_or(of);
         sink.answer(format!("cgroup {} is charged {}{}", memory.path, size(charged), most.unwrap_or_default()))?;
-        let held = in_objects(objects);
         for &(&class, &bytes) in &rows {
-            let is_shared = class == ChargeClass::SharedMemory;
-            let files = is_shared.then(|| in_files(objects).min(bytes));
-            sink.emit(&AccountCharge {
-                class,
-                bytes,
-                of,
-                freed_by: freed_by(class),
-                held: is_shared.then_some(held),
-                files,
-            })?;
+            sink.emit(&charge((class, bytes), of, objects))?;
         }
         for (class, bytes) in rows {
-            let is_hugetlb = *class == ChargeClass::Hugetlb;
-            if let (Ok(objects), true) = (objects, is_hugetlb || *class == ChargeClass::SharedMemory) {
-                let held = if is_hugetlb { 0 } else { held };
-                filesystems::emit(&objects.filesystems, is_hugetlb, (*bytes, held), sink)?;
+            if let Ok(objects) = objects {
+                candidates(*class, *bytes, objects, sink)?;
             }
         }
     }
     Ok(sink.emit(&of_cgroup(memory, found, sums))?)
 }
 
+fn charge((class, bytes): (ChargeClass, u64), of: u64, objects: &Fact<MemoryObjects>) -> AccountCharge {
+    let shared = Some(objects).filter(|_| class == ChargeClass::SharedMemory);
+    let segments = shared.and_then(|objects| objects.as_ref().ok()?.unattached.as_ref().ok());
+    AccountCharge {
+        class,
+        bytes,
+        of,
+        freed_by: freed_by(class),
+        held: shared.map(in_objects),
+        files: shared.map(|objects| in_files(objects).min(bytes)),
+        segments: segments.map(|segments| in_segments(segments).min(bytes)),
+    }
+}
+
+/// The rows of what may have memory of the class, and is not held by the processes.
+fn candidates(class: ChargeClass, bytes: u64, objects: &MemoryObjects, sink: &mut dyn Sink) -> Result<(), Error> {
+    match class {
+        ChargeClass::Hugetlb => filesystems::emit(&objects.filesystems, true, (bytes, 0), sink)?,
+        ChargeClass::SharedMemory => {
+            let segments = objects.unattached.as_deref().unwrap_or_default();
+            let others = held_by_processes(objects).saturating_add(in_segments(segments));
+            filesystems::emit(&objects.filesystems, false, (bytes, others), sink)?;
+            objects::emit_rows(segments, true, sink)?;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// All bytes of segments.
+fn in_segments(segments: &[MemoryObject]) -> u64 {
+    segments.iter().map(|segment| segment.bytes).fold(0, u64::saturating_add)
+}
+
 /// The shared memory in objects that the processes hold and do not map, as far as it is in memory.
 fn in_objects(objects: &Fact<MemoryObjects>) -> u64 {
+    objects.as_ref().map_or(0, held_by_processes)
+}
+
+fn held_by_processes(objects: &MemoryObjects) -> u64 {
     use ObjectKind::{Memfd, SharedAnonymous, SystemV, Tmpfs};
-    let all = objects.iter().flat_map(|objects| &objects.all);
-    let shared = all.filter(|object| matches!(object.kind, Memfd | Tmpfs | SharedAnonymous | SystemV));
+    let shared = objects.all.iter().filter(|object| matches!(object.kind, Memfd | Tmpfs | SharedAnonymous | SystemV));
     shared.map(MemoryObject::unmapped).fold(0, u64::saturating_add)
 }
 
@@ -209,7 +251,7 @@ fn of_cgroup(memory: CgroupMemory, charges: Fact<GroupCharges>, sums: &FamilySum
             .map(|found| frames.saturating_sub(found.in_page_tables))
             .map_err(Clone::clone),
         found: charges.map(|found| found.bytes()),
-        outside: memory.outside,
+        outside: memory.outside.map_err(Reason::from),
         is_root: memory.is_root,
         current: memory.current.map_err(Reason::from),
         limit: memory.limit.map_err(Reason::from),
@@ -244,12 +286,13 @@ fn cgroup(lines: &mut Lines, group: &AccountCgroup) {
         }
         _ => unmapped_file(lines, group),
     }
-    if group.outside > 0 {
-        let text = format!(
-            "processes in another PID namespace: {}; their memory is charged here, and not counted below",
-            group.outside
-        );
-        lines.line().indent(4).word("", Role::Warn, text);
+    let outside = match &group.outside {
+        Ok(0) => None,
+        Ok(number) => Some(format!("{number}; their memory is charged here, and not counted below")),
+        Err(reason) => Some(format!("unknown: {}", reason.cause())),
+    };
+    if let Some(outside) = outside {
+        lines.line().indent(4).word("", Role::Warn, format!("processes in another PID namespace: {outside}"));
     }
     for reason in [&group.current, &group.file, &group.found].into_iter().filter_map(|fact| fact.as_ref().err()).take(1)
     {
@@ -337,6 +380,36 @@ fn unmapped_file(lines: &mut Lines, group: &AccountCgroup) {
     }
 }
 
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The parts are upper bounds: 203 MiB in files of others say nothing about 40 MiB in a segment.
+    #[test]
+    fn each_remedy_of_shared_memory_that_is_possible() {
+        let text = |files: u64, held: u64, segments: Option<u64>| {
+            let of = |mib: u64| Some(mib << 20);
+            let segments = segments.map(|mib| mib << 20);
+            let class = ChargeClass::SharedMemory;
+            let (bytes, freed_by) = (40 << 20, freed_by(class));
+            freed_in_parts(&AccountCharge {
+                class,
+                bytes,
+                of: bytes,
+                freed_by,
+                held: of(held),
+                files: of(files),
+                segments,
+            })
+        };
+        assert_eq!(text(40, 0, Some(0)), "rm of those files below that are its own");
+        assert_eq!(text(40, 0, Some(40)), "rm and ipcrm of those files and segments below that are its own");
+        assert_eq!(text(40, 0, None), "rm of those files below that are its own, or ipcrm (ipcs -m)");
+        assert_eq!(text(0, 20, Some(0)), "closing of those objects below that are its own; the rest was not found");
+        assert_eq!(text(0, 0, Some(0)), freed_by(ChargeClass::SharedMemory));
+    }
+}
+
 /// Samples of its records.
 #[cfg(test)]
 pub(super) mod samples {
@@ -346,7 +419,8 @@ pub(super) mod samples {
         let row = |class, bytes| -> Box<dyn Record> {
             let is_shared = class == ChargeClass::SharedMemory;
             let (held, files) = (is_shared.then_some(60 << 20), is_shared.then_some(20 << 20));
-            Box::new(AccountCharge { class, bytes, of: 220 << 20, freed_by: freed_by(class), held, files })
+            let segments = is_shared.then_some(8 << 20);
+            Box::new(AccountCharge { class, bytes, of: 220 << 20, freed_by: freed_by(class), held, files, segments })
         };
         let group = AccountCgroup {
             path: "/system.slice/postgresql.service".into(),
@@ -364,11 +438,16 @@ pub(super) mod samples {
             zswap: Ok(12 << 20),
             found: Ok(220 << 20),
             charged_elsewhere: Ok(3 << 20),
-            outside: 0,
+            outside: Err(Reason::NotApplicable("cgroup v1 lists only the processes of pmdb's PID namespace")),
             is_root: false,
         };
-        let root =
-            AccountCgroup { path: "/".into(), is_root: true, outside: 3, charged_elsewhere: Ok(0), ..group.clone() };
+        let root = AccountCgroup {
+            path: "/".into(),
+            is_root: true,
+            outside: Ok(3),
+            charged_elsewhere: Ok(0),
+            ..group.clone()
+        };
         vec![
             row(ChargeClass::SharedMemory, 80 << 20),
             row(ChargeClass::Mapped, 70 << 20),

@@ -164,7 +164,7 @@ record! {
         /// Of what its processes map, bytes that are charged to other groups, or to none.
         charged_elsewhere: Fact<u64>,
         /// Processes of the group in another PID namespace, which are not among those that are counted.
-        outside: u64,
+        outside: Fact<u64>,
         /// Whether it is the root of the hierarchy, of which the kernel does not count all.
         is_root: bool,
     }
@@ -526,7 +526,7 @@ pub(super) mod samples {
                 zswap: Err(unknown()),
                 found: Err(Reason::not_permitted("cannot open /proc/kpagecgroup: permission denied")),
                 charged_elsewhere: Err(Reason::not_permitted("cannot open /proc/kpagecgroup: permission denied")),
-                outside: 0,
+                outside: Ok(0),
                 is_root: false,
             }),
         ]

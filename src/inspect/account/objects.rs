@@ -129,6 +129,8 @@ pub struct MemoryObjects {
     pub unknown: Option<Reason>,
     /// The deleted files on disks that may have pages in the page cache; `None` if none was opened.
     pub unknown_files: Option<UnknownFiles>,
+    /// System V segments that no process has attached and none of these processes has made, the largest first.
+    pub unattached: Fact<Vec<MemoryObject>>,
     /// The filesystems in memory with files that the processes do not hold; none unless they were
     /// [requested](super::Family::with_filesystems).
     pub filesystems: MemoryFilesystems,
@@ -443,26 +445,33 @@ impl ObjectCounter {
         self.is_partly_read = true;
     }
 
-    /// Marks the segments that are to be removed. Adds those that the processes have made and no process has attached.
-    fn add_segments(&mut self, machine: &Machine) {
+    /// Marks the segments that are to be removed. Adds those that the processes have made and no process has attached,
+    /// and returns the others that no process has attached.
+    fn add_segments(&mut self, machine: &Machine) -> Fact<Vec<MemoryObject>> {
         // A kernel without System V shared memory has no list.
-        let Ok((namespace, segments)) = machine.segments() else {
-            return;
-        };
-        if self.namespaces.iter().any(|own| *own != namespace) {
-            self.may_lack(Reason::NotApplicable("System V segments of another IPC namespace are not listed"));
-        }
+        let (namespace, segments) = machine.segments()?;
+        let mut others = Vec::new();
         for segment in segments {
             let identity = ObjectIdentity::Segment(namespace.clone(), segment.number);
             if let Some(object) = self.objects.get_mut(&identity) {
                 object.is_removed = Some(segment.is_removed);
-            } else if segment.attached == 0 && segment.creator.is_some_and(|one| self.processes.contains(&one)) {
+            } else if segment.attached == 0 && segment.bytes > 0 {
                 let object = unattached(&segment, identity.clone(), machine);
-                if object.creator_runs != Some(false) {
+                let is_of_process = segment.creator.is_some_and(|one| self.processes.contains(&one));
+                if is_of_process && object.creator_runs != Some(false) {
                     self.objects.insert(identity, object);
+                } else {
+                    others.push(object);
                 }
             }
         }
+        if self.namespaces.iter().any(|own| *own != namespace) {
+            let unlisted = Reason::NotApplicable("System V segments of another IPC namespace are not listed");
+            self.may_lack(unlisted.clone());
+            return Err(unlisted);
+        }
+        others.sort_by_cached_key(|object| Reverse(object.bytes));
+        Ok(others)
     }
 
     /// Returns the bytes of all files on a device, in page tables or not.
@@ -474,7 +483,7 @@ impl ObjectCounter {
 
     /// Returns the objects that have pages in no page table.
     pub fn finish(mut self, machine: &Machine) -> MemoryObjects {
-        self.add_segments(machine);
+        let unattached = self.add_segments(machine);
         let mut objects: Vec<MemoryObject> = std::mem::take(&mut self.objects).into_values().collect();
         for object in &mut objects {
             object.mapped = self.mapped.get_mut(&object.identity).map_or(0, MappedParts::bytes);
@@ -489,7 +498,7 @@ impl ObjectCounter {
         objects.retain(|object| object.unmapped() > 0 && !is_whole(object));
         objects.sort_by_cached_key(|object| Reverse(object.unmapped()));
         let filesystems = MemoryFilesystems::default();
-        MemoryObjects { all: objects, unknown: self.unknown, unknown_files: self.deleted, filesystems }
+        MemoryObjects { all: objects, unknown: self.unknown, unknown_files: self.deleted, unattached, filesystems }
     }
 }
 

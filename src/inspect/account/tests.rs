@@ -389,3 +389,20 @@ fn segment_0_is_shared_memory() {
     assert_eq!((pages(all.total()), pages(all.beside(BesideRss::ZeroPages))), (4, 0));
     assert_eq!(pages(all.of_all(&[ShmemHere, ShmemOthers, ShmemUnclear])), 4);
 }
+
+/// A segment that no process has attached may be charged to any group.
+#[test]
+fn segments_that_nobody_has_attached_are_candidates() {
+    let title = "key shmid perms size cpid lpid nattch uid gid cuid cgid atime dtime ctime rss swap\n";
+    let segment = |number: u32, attached: u32, bytes: u64| {
+        format!("0 {number} 600 {bytes} 99 99 {attached} 0 0 0 0 0 0 0 {bytes} 0\n")
+    };
+    let list = [title.to_owned(), segment(3, 0, 4096), segment(4, 1, 4096), segment(5, 0, 8192), segment(6, 0, 0)];
+    let texts = vec![(File::OwnIpcNamespace, "ipc:[1]".to_owned()), (File::Segments, list.concat())];
+    let (_, target) = World { texts, ..World::new([]) }.target();
+    let objects = Family::new(&target.machine, Vec::new(), false).objects();
+    let numbers = objects.unattached.map(|all| all.iter().map(|one| one.identity.numbers().1).collect());
+    assert_eq!(numbers, Ok(vec![5, 3]));
+    let (_, without) = World::new([]).target();
+    assert!(Family::new(&without.machine, Vec::new(), false).objects().unattached.is_err());
+}

@@ -68,6 +68,7 @@ pub fn files_of_a_tmpfs_have_its_path() {
     let is_it = |row: &&serde_json::Value| row["path"].as_str().is_some_and(|path| path.contains("[31m"));
     let row = of_type(&all, "account-filesystem").into_iter().find(is_it).unwrap_or_else(|| panic!("{all:?}"));
     assert_eq!((&row["filesystem"], &row["used"], &row["held"]), (&"tmpfs".into(), &used.into(), &HELD.into()));
+    assert_eq!(row["is_part"], false);
     let at_most = row["at_most"].as_u64().expect("a number");
     assert!((CLOSED as u64..=used - HELD as u64).contains(&at_most), "{row}");
     assert_eq!(row["of"], charged["bytes"]);
@@ -79,6 +80,7 @@ pub fn files_of_a_tmpfs_have_its_path() {
         .output()
         .expect("pmdb runs");
     let text = String::from_utf8(output.stdout).expect("text");
-    assert!(text.lines().any(|line| line.contains(r"a\x0a \x1b[31mb (tmpfs)")), "{text}");
+    let is_row = |line: &str| line.contains(r"a\x0a \x1b[31mb ") && line.contains(" tmpfs ");
+    assert!(text.lines().any(is_row), "{text}");
     assert!(!text.contains('\u{1b}'), "{text}");
 }

@@ -6,7 +6,7 @@ use super::help::TOPICS;
 use super::subjects::SUBJECTS;
 use crate::budget::Budget;
 use crate::command::source::{SCRIPTS, expand_home};
-use crate::eval::{self, UNBRACKETED};
+use crate::eval::UNBRACKETED;
 use crate::kernel::page_flags::FLAGS;
 use crate::kernel::physical::Zones;
 use crate::kernel::text::is_plain;
@@ -353,37 +353,42 @@ impl Offers<'_> {
         self.variables();
     }
 
-    /// The variables of a program that has few, each as it is mostly meant: a pointer for the memory there.
+    /// The variables of a program that has few. One of the size of a pointer is also offered for the memory to which it
+    /// may point: its value is not read, because reads mark pages as accessed.
     fn variables_of_program(&mut self, place: Place) {
         if self.before.ends_with('!') {
             return;
         }
         let found = self.with_names(|space| space.variables(MOST_VARIABLES, self.patience)).unwrap_or_default();
+        let pointer_bytes = self.state.target().map(|target| u64::from(target.process.layout().pointer_bytes));
+        let is_dereferenced = self.before.ends_with('*');
         self.rank = Rank::Symbol;
         let mut budget = Budget::unlimited().within(self.patience);
-        for (name, _) in found {
+        for (name, size) in found {
             if budget.look().is_err() {
                 break;
             }
             let Ok(name) = std::str::from_utf8(name.as_bytes()) else {
                 continue;
             };
-            let is_pointer = place != Place::Symbol && eval::is_pointer(name, self.state);
-            let (open, close) = match place {
-                _ if !is_pointer || self.before.ends_with('*') => ("", ""),
-                Place::Range if !self.before.ends_with('(') => ("region(*", ")"),
-                _ => ("*", ""),
-            };
-            if !is_pointer && self.before.ends_with('*') {
-                continue;
+            let may_point = Some(size) == pointer_bytes;
+            if may_point || !is_dereferenced {
+                self.variable_of_program(name, ("", ""));
             }
-            let before = format!("{}{open}", self.before);
-            if let Some(written) = self.commands.language.write_name(&before, name, "", ForeignName::Symbol) {
-                self.add(format!("{open}{name}{close}"), format!("{open}{written}{close}"));
+            match place {
+                _ if !may_point || is_dereferenced => {}
+                Place::Symbol => {}
+                Place::Range if !self.before.ends_with('(') => self.variable_of_program(name, ("region(*", ")")),
+                _ => self.variable_of_program(name, ("*", "")),
             }
         }
-        // A look-up that was only tried tells nothing.
-        self.state.remarks.clear();
+    }
+
+    fn variable_of_program(&mut self, name: &str, (open, close): (&str, &str)) {
+        let before = format!("{}{open}", self.before);
+        if let Some(written) = self.commands.language.write_name(&before, name, "", ForeignName::Symbol) {
+            self.add(format!("{open}{name}{close}"), format!("{open}{written}{close}"));
+        }
     }
 
     /// Whether the number of a frame, or a physical address, is wanted.

@@ -9,9 +9,7 @@ use super::scope::{Scope, Slip};
 use super::value::Value;
 use super::{Origin, Spans};
 use crate::kernel::VirtualAddress;
-use crate::lang::{
-    BinaryOperator, CType, Expression, Function, Range, Span, Spanned, SymbolName, UnaryOperator, WrittenName,
-};
+use crate::lang::{BinaryOperator, CType, Expression, Function, Range, Span, Spanned, SymbolName, UnaryOperator};
 use crate::process::Target;
 use crate::symbol::SymbolKind;
 
@@ -117,12 +115,6 @@ pub fn note_address(written: &Spanned<Expression>, scope: &dyn Scope) {
     };
     let cause = format!("this is the address of `{name}`: for its value, write");
     scope.note_slip(Slip { cause, written: written.node.to_string(), meant });
-}
-
-/// Returns whether the variable of this name holds a mapped address.
-pub fn is_pointer(name: &str, scope: &dyn Scope) -> bool {
-    let written = Spanned::new(Expression::Name(WrittenName(name.to_owned())), Span::default());
-    Evaluator::new(scope).mapped_pointer(&written).is_some()
 }
 
 impl Evaluator<'_> {

@@ -9,6 +9,8 @@ use crate::process::fake::Fake;
 use crate::state::DebugState;
 use std::collections::BTreeSet;
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 fn replacements(line: &str) -> Vec<String> {
     let state = DebugState::new(process::machine());
@@ -63,21 +65,34 @@ fn program_with_variables() -> Fake {
     fake.page(0x40_2000, 30, &values).file("/bin/program", program.bytes()).file("/lib/libc.so.6", library.bytes())
 }
 
+/// A read would mark pages of the target as accessed.
+#[test]
+fn no_memory_is_read_for_a_completion() {
+    let fake = program_with_variables();
+    let watched = Arc::clone(&fake.watched);
+    let offered = offered_with(fake);
+    for line in ["walk ", "print *", "explain ", "info address "] {
+        assert!(offered(line).iter().any(|shown| shown.contains("frames")), "{line}");
+    }
+    assert_eq!(watched.memory_reads.load(Ordering::Relaxed), 0);
+}
+
 #[test]
 fn what_a_line_is_completed_with() {
     let mut state = DebugState::new(process::machine());
     state.attach(program_with_variables().target());
     let names = ["heap", "libc.so.6", "program"];
-    let own = ["region(*frames)", "table", "total"];
+    let own = ["frames", "region(*frames)", "region(*total)", "table", "total"];
+    let values = ["*frames", "*total", "frames", "table", "total"];
     let with = |before: &[&'static str], more: &[&'static str]| [before, more].concat();
     let table: Vec<(&str, Vec<&str>)> = vec![
         // Words, then what the program defines, then regions; a pointer for the memory there.
         ("walk ", with(&with(&["all", "pfn:", "phys:"], &own), &with(&names, &["--how"]))),
         ("huge in ", with(&with(&["all"], &own), &names)),
-        ("walk region(", with(&["all", "*frames", "table", "total"], &names)),
-        ("explain ", with(&with(&["huge"], &["*frames", "table", "total"]), &with(&names, &["--how"]))),
-        ("walk *", vec!["frames"]),
-        ("huge region(*", vec!["frames"]),
+        ("walk region(", with(&with(&["all"], &values), &names)),
+        ("explain ", with(&with(&["huge"], &values), &with(&names, &["--how"]))),
+        ("walk *", vec!["frames", "total"]),
+        ("huge region(*", vec!["frames", "total"]),
         ("print &", vec!["frames", "table", "total"]),
         ("info address ", vec!["frames", "table", "total"]),
         ("info line ", names.to_vec()),

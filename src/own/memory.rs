@@ -86,6 +86,11 @@ pub fn at_most(wanted: u64) -> u64 {
     halves.take_while(|&size| size > 0).find(|&size| check(size).is_ok()).unwrap_or(0)
 }
 
+/// Returns the size of a cache that is at most `wanted`: a quarter of what pmdb may still take.
+pub fn for_cache(wanted: u64) -> u64 {
+    wanted.min(share().saturating_sub(own_memory()) / 4)
+}
+
 /// Returns the most bytes that pmdb may take in all: half of what it has and could have. The other half is for the
 /// target, which may be in the same cgroup.
 fn share() -> u64 {

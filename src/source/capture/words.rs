@@ -10,6 +10,7 @@ use super::archive::{Archive, ArchiveReader, damaged, pack};
 use super::index::{RecordedFailure, WordIndex};
 use super::stored::{BLOCK, CompressedBlock};
 use crate::access::{Error, Result};
+use crate::own::memory;
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -280,6 +281,8 @@ struct DecodedBlock {
 pub(super) struct BlockReader {
     contents: Arc<ArchiveReader>,
     kept: Mutex<KeptBlocks>,
+    /// The most bytes of blocks in the cache.
+    most: usize,
 }
 
 /// The decoded blocks in the cache.
@@ -292,8 +295,11 @@ struct KeptBlocks {
 }
 
 /// The most bytes of decoded blocks in the cache: the flags of 64 GiB of frames. A sweep reads the flags of each part
-/// of its pages in the order of frames, and so mostly all blocks for each part.
-const MOST_KEPT: usize = 128 << 20;
+/// of its pages in the order of frames, and so mostly all blocks for each part. It is less where memory is short.
+const MOST_KEPT: u64 = 128 << 20;
+
+/// The bytes that a block takes in the cache besides its words and runs: its keys, its entries and its allocations.
+const BYTES_OF_BLOCK: usize = 256;
 
 impl KeptBlocks {
     fn find(&self, block: CompressedBlock) -> Option<Arc<DecodedBlock>> {
@@ -326,7 +332,8 @@ impl KeptBlocks {
 
 impl BlockReader {
     pub(super) fn new(contents: Arc<ArchiveReader>) -> Self {
-        BlockReader { contents, kept: Mutex::default() }
+        let most = usize::try_from(memory::for_cache(MOST_KEPT)).unwrap_or(usize::MAX);
+        BlockReader { contents, kept: Mutex::default(), most }
     }
 
     fn block(&self, block: CompressedBlock) -> Result<Arc<DecodedBlock>> {
@@ -336,15 +343,15 @@ impl BlockReader {
         }
         let bytes = self.contents.block(block).ok_or_else(|| damaged("a block of words"))?;
         let decoded = Arc::new(DecodedBlock::of(&bytes).ok_or_else(|| damaged("a block of words"))?);
-        lock().add(block, Arc::clone(&decoded), MOST_KEPT);
+        lock().add(block, Arc::clone(&decoded), self.most);
         Ok(decoded)
     }
 }
 
 impl DecodedBlock {
-    /// The memory that it takes.
+    /// The memory that it takes in the cache.
     fn bytes(&self) -> usize {
-        size_of_val(self.runs.as_slice()) + size_of_val(self.words.as_slice())
+        BYTES_OF_BLOCK + size_of_val(self.runs.as_slice()) + size_of_val(self.words.as_slice())
     }
 
     /// Returns the runs from the one that contains this index, or the next, on.
@@ -401,6 +408,16 @@ mod tests {
         }
         kept.add(block(200), decoded(200), 0);
         assert_eq!(kept.blocks.len(), 1, "the last one is kept even alone");
+    }
+
+    #[test]
+    fn blocks_without_runs_leave_the_cache_too() {
+        let mut kept = KeptBlocks::default();
+        for offset in 0..1000 {
+            let empty = DecodedBlock { runs: Vec::new(), words: Vec::new() };
+            kept.add(CompressedBlock { offset, packed: 1, length: 8 }, Arc::new(empty), 10_000);
+        }
+        assert!(kept.blocks.len() < 100, "{}", kept.blocks.len());
     }
 
     #[test]

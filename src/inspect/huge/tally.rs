@@ -98,9 +98,10 @@ impl PartsOfRegion {
         }
     }
 
-    /// The bytes that were probably touched before the advice. khugepaged may have made a few of them huge since.
+    /// The bytes that were probably touched before the advice. khugepaged may have made some of them huge since, but
+    /// less than half: of a part that is mostly huge, the pages may have become small for other causes.
     fn touched_early(&self) -> u64 {
-        if self.is_advised && self.later > 0 && self.between <= self.small / 16 { self.small } else { 0 }
+        if self.is_advised && self.later > 0 && self.between < self.small { self.small } else { 0 }
     }
 }
 
@@ -245,5 +246,9 @@ mod tests {
         assert_eq!(early(true, &[huge, small, huge]), 0);
         assert_eq!(early(true, &[small, huge, small]), 0);
         assert_eq!(early(true, &[(64, 0, false), huge, (64, 0, false), huge]), 128);
+        // khugepaged began at the front.
+        let mended = [(0, 16, true), (225, 0, false), (0, 700, true)];
+        assert_eq!(early(true, &mended), 225);
+        assert_eq!(early(true, &[(0, 130, true), (111, 0, false), huge]), 0, "most of it is huge");
     }
 }

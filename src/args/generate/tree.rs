@@ -2,23 +2,41 @@
 //! DIR`: one of them, in DIR itself.
 
 use super::{GeneratedFile, text};
-use clap::Command;
+use clap::{Command, ValueEnum as _};
 use pmdb::own::new_file;
 use pmdb::session;
 use std::path::Path;
 use std::{fs, io};
 
-/// The files, each with its path under the prefix.
-const FILES: &[(GeneratedFile, &str)] = &[
-    (GeneratedFile::Man, "share/man/man1/pmdb.1"),
-    (GeneratedFile::ManLanguage, "share/man/man7/pmdb-language.7"),
-    (GeneratedFile::ManJson, "share/man/man7/pmdb-json.7"),
-    (GeneratedFile::CompleteBash, "share/bash-completion/completions/pmdb"),
-    (GeneratedFile::CompleteZsh, "share/zsh/site-functions/_pmdb"),
-    (GeneratedFile::CompleteFish, "share/fish/vendor_completions.d/pmdb.fish"),
-    (GeneratedFile::JsonSchema, "share/pmdb/records.schema.json"),
-    (GeneratedFile::Gdb, "share/pmdb/pmdb-gdb.py"),
-];
+impl GeneratedFile {
+    /// Returns the usual name of the file.
+    fn file_name(self) -> &'static str {
+        match self {
+            GeneratedFile::Man => "pmdb.1",
+            GeneratedFile::ManLanguage => "pmdb-language.7",
+            GeneratedFile::ManJson => "pmdb-json.7",
+            GeneratedFile::Help => "pmdb-help.txt",
+            GeneratedFile::CompleteBash => "pmdb",
+            GeneratedFile::CompleteZsh => "_pmdb",
+            GeneratedFile::CompleteFish => "pmdb.fish",
+            GeneratedFile::JsonSchema => "records.schema.json",
+            GeneratedFile::Gdb => "pmdb-gdb.py",
+        }
+    }
+
+    /// Returns the directory under the prefix in which a package installs it; `None` if it installs none.
+    fn directory(self) -> Option<&'static str> {
+        match self {
+            GeneratedFile::Man => Some("share/man/man1"),
+            GeneratedFile::ManLanguage | GeneratedFile::ManJson => Some("share/man/man7"),
+            GeneratedFile::Help => None,
+            GeneratedFile::CompleteBash => Some("share/bash-completion/completions"),
+            GeneratedFile::CompleteZsh => Some("share/zsh/site-functions"),
+            GeneratedFile::CompleteFish => Some("share/fish/vendor_completions.d"),
+            GeneratedFile::JsonSchema | GeneratedFile::Gdb => Some("share/pmdb"),
+        }
+    }
+}
 
 fn write_file(path: &Path, text: &str) -> io::Result<()> {
     let parent = path.parent().map_or(Ok(()), fs::create_dir_all);
@@ -32,8 +50,7 @@ fn write_file(path: &Path, text: &str) -> io::Result<()> {
 /// # Errors
 /// Fails if the file cannot be written.
 pub fn write_one(directory: &Path, what: GeneratedFile, command: &Command) -> io::Result<()> {
-    let usual = FILES.iter().find(|(one, _)| *one == what).and_then(|(_, path)| path.rsplit('/').next());
-    write_file(&directory.join(usual.unwrap_or("pmdb-help.txt")), &text(what, command))
+    write_file(&directory.join(what.file_name()), &text(what, command))
 }
 
 /// Writes the files under `prefix`.
@@ -41,9 +58,11 @@ pub fn write_one(directory: &Path, what: GeneratedFile, command: &Command) -> io
 /// # Errors
 /// Fails if a file cannot be written.
 pub fn write(prefix: &Path, command: &Command) -> io::Result<()> {
-    let file = |path: &str, text: &str| write_file(&prefix.join(path), text);
-    for (what, path) in FILES {
-        file(path, &text(*what, command))?;
+    for &what in GeneratedFile::value_variants() {
+        if let Some(directory) = what.directory() {
+            write_one(&prefix.join(directory), what, command)?;
+        }
     }
-    session::SCRIPTS.iter().try_for_each(|(name, text)| file(&format!("share/pmdb/scripts/{name}.pmdb"), text))
+    let scripts = prefix.join("share/pmdb/scripts");
+    session::SCRIPTS.iter().try_for_each(|(name, text)| write_file(&scripts.join(format!("{name}.pmdb")), text))
 }

@@ -156,7 +156,7 @@ pub(super) fn resolve(asked: &str, context: &mut Context) -> Result<process::Res
     let second = if language.second_words(asked).next().is_some() { " \u{2026}" } else { "" };
     match process::resolve(asked) {
         Err(process::Error::Ambiguous { name, candidates }) => {
-            let users = UserNames::of_this_machine();
+            let users = Ok(UserNames::of_this_machine());
             for entry in &candidates {
                 context.sink.emit(&ps::row(entry, &users))?;
             }

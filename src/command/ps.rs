@@ -18,7 +18,7 @@ use crate::render::text::Text;
 use crate::render::theme::Role;
 use crate::render::units::counted;
 use crate::report::record::record;
-use crate::report::{Declared, Shape};
+use crate::report::{Declared, Fact, Reason, Shape};
 use std::fmt::{self, Formatter};
 
 worded! {
@@ -91,7 +91,8 @@ it in their name or command line, or as their id.
 
 Amounts are sorted from the largest down, the other columns from the lowest up. The kernel counts the amounts for \
 each process. Only huge includes the hugetlb pool. Without an order, processes without memory, as the threads of the \
-kernel, are last. A user that /etc/passwd does not list is shown by its number.
+kernel, are last. A user that /etc/passwd does not list, \
+or of a capture, is shown by its number.
 
 A command line is in the memory of its process. pmdb does not read it without the right to examine that memory, or \
 if it is swapped out: a read would swap it in. A row has its first 200 letters, `info process` and JSON have all. For pmdb itself, TEXT matches the name only.",
@@ -297,11 +298,16 @@ fn sort(rows: &mut [ProcessRow], order: ProcessOrder) {
         By::Swapped => most(a, b, |memory| memory.swapped),
         By::Huge => most(a, b, |memory| memory.huge),
         By::Pid => a.pid.cmp(&b.pid),
-        By::User => a.user.cmp(&b.user),
+        By::User => by_user(a).cmp(&by_user(b)),
         By::State => a.state.cmp(&b.state),
         By::Name => a.name.cmp(&b.name),
         By::Command => by_command(a).cmp(&by_command(b)),
     });
+}
+
+/// The key of `by user`, as the column is shown: numbers, then names.
+fn by_user(row: &ProcessRow) -> (Option<&Name>, u32) {
+    (row.user_name.as_ref().ok(), row.user)
 }
 
 /// The key of `by command`: processes without a command line, or with an unknown one, come last.
@@ -311,16 +317,24 @@ fn by_command(row: &ProcessRow) -> (bool, Option<&Name>) {
 }
 
 /// The names of the users of a machine: those of another one are unknown.
-pub(super) fn users_of(machine: &Machine) -> UserNames {
-    if machine.is_captured() { UserNames::default() } else { UserNames::of_this_machine() }
+pub(super) fn users_of(machine: &Machine) -> Fact<UserNames> {
+    if machine.is_captured() {
+        return Err(Reason::NotInFile("a capture does not have the names of users".to_owned()));
+    }
+    Ok(UserNames::of_this_machine())
+}
+
+fn name_of(user: u32, users: &Fact<UserNames>) -> Fact<Name> {
+    let name = users.as_ref().map_err(Clone::clone)?.name(user);
+    name.cloned().ok_or(Reason::NotApplicable("/etc/passwd does not list the user"))
 }
 
 /// A process as a row.
-pub(super) fn row(entry: &ProcessEntry, users: &UserNames) -> ProcessRow {
+pub(super) fn row(entry: &ProcessEntry, users: &Fact<UserNames>) -> ProcessRow {
     ProcessRow {
         pid: entry.pid,
         user: entry.user,
-        user_name: users.name(entry.user).cloned(),
+        user_name: name_of(entry.user, users),
         state: entry.state,
         resident: entry.resident,
         memory: None,
@@ -331,13 +345,13 @@ pub(super) fn row(entry: &ProcessEntry, users: &UserNames) -> ProcessRow {
 
 record! {
     /// A row of `ps`, and of an ambiguous name.
-    pub struct ProcessRow as "process-entry" {
+    pub struct ProcessRow as "process-entry" with why if any {
         /// Process id.
         pid: u32,
         /// User id.
         user: u32,
         /// Name of the user; `null` if /etc/passwd has none, and in a capture.
-        user_name: Option<Name>,
+        user_name: Fact<Name>,
         /// State of the process, one letter.
         state: char,
         /// Resident bytes.
@@ -418,7 +432,7 @@ fn table(process: &ProcessRow) -> &'static Table<ProcessRow> {
 
 /// The name of the user, or the number of one without.
 fn user(process: &ProcessRow) -> Cell<'_> {
-    process.user_name.as_ref().map_or_else(|| Cell::new(&process.user), Cell::new)
+    process.user_name.as_ref().map_or_else(|_| Cell::new(&process.user), Cell::new)
 }
 
 fn amount_of(process: &ProcessRow, of: impl FnOnce(&ProcessMemory) -> Option<u64>) -> Cell<'static> {
@@ -467,7 +481,7 @@ pub(in crate::command) mod samples {
             memory: None,
             pid: 812,
             user: 1000,
-            user_name: Some(Name::from("dora")),
+            user_name: Ok(Name::from("dora")),
             state: 'S',
             resident: Some(3 << 20),
             name: Name::from("demo"),
@@ -508,7 +522,7 @@ mod tests {
         let row = |(command, pid): (Option<&str>, u32)| ProcessRow {
             pid,
             user: 0,
-            user_name: None,
+            user_name: Err(Reason::Changed),
             state: 'S',
             resident: None,
             memory: None,
@@ -518,6 +532,25 @@ mod tests {
         let mut rows: Vec<ProcessRow> = commands.into_iter().zip(1..).map(row).collect();
         sort(&mut rows, ProcessOrder::Command);
         assert_eq!(rows.iter().map(|row| row.pid).collect::<Vec<_>>(), [4, 2, 1, 3]);
+    }
+
+    #[test]
+    fn users_are_sorted_as_they_are_shown() {
+        let users = [(1000, Some("dora")), (0, Some("root")), (7, None), (33, Some("adam")), (1001, Some("dora"))];
+        let mut rows = users.map(|(user, name)| ProcessRow {
+            user,
+            user_name: name.map(Name::from).ok_or(Reason::Changed),
+            ..samples::process_row()
+        });
+        sort(&mut rows, ProcessOrder::User);
+        assert_eq!(rows.map(|row| row.user), [7, 33, 1000, 1001, 0]);
+    }
+
+    #[test]
+    fn a_capture_has_no_names_of_users() {
+        let of_capture: Fact<UserNames> = Err(Reason::NotInFile("a capture".to_owned()));
+        assert!(matches!(name_of(0, &of_capture), Err(Reason::NotInFile(_))));
+        assert!(matches!(name_of(0, &Ok(UserNames::default())), Err(Reason::NotApplicable(_))));
     }
 
     #[test]

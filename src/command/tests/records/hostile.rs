@@ -200,7 +200,7 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Box<dyn Record>> {
     };
     let listed = ProcessRow {
         memory: None,
-        user_name: Some(name.clone()),
+        user_name: Ok(name.clone()),
         state: text.chars().next().unwrap_or('?'),
         resident: Some(number),
         name: name.clone(),

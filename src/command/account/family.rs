@@ -446,6 +446,7 @@ fn summary(
         outside: sums.outside.clone(),
         unmapped: objects.as_ref().map_err(Clone::clone).and_then(MemoryObjects::unmapped),
         unmapped_bound: objects.as_ref().ok().and_then(objects::bound),
+        why: objects::why(objects),
         deleted_files: objects.as_ref().ok().and_then(MemoryObjects::of_deleted_files),
         folio_rests: rests::sum(&sums.rests),
         hugetlb: sums.members.iter().map(|member| member.hugetlb).fold(0, u64::saturating_add),

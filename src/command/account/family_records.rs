@@ -14,7 +14,7 @@ use crate::render::text::words::group_heading;
 use crate::render::theme::Role;
 use crate::render::units::{counted, percent, size};
 use crate::report::record::record;
-use crate::report::{Fact, FamilyClass};
+use crate::report::{Fact, FamilyClass, Why};
 
 record! {
     /// A row of `account children` and the like: memory of several processes, each frame once.
@@ -111,6 +111,8 @@ record! {
         unmapped: Fact<u64>,
         /// Set if that is not exact: `at least`, `at most` or `about`.
         [optional] unmapped_bound: Option<&'static str>,
+        /// Why there may be more.
+        [flat] why: Why,
         /// Of deleted files that are open, bytes in the page cache that are in no page table of the processes, with
         /// `full`.
         [optional] deleted_files: Option<u64>,
@@ -413,6 +415,7 @@ pub(super) mod samples {
             hugetlb: 6 << 20,
             unmapped: Ok(16 << 20),
             unmapped_bound: None,
+            why: Why::default(),
             deleted_files: None,
             folio_rests: Ok(3 << 20),
             hidden: false,

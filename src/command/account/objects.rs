@@ -10,7 +10,7 @@ use crate::render::theme::Role;
 use crate::render::units::{counted, size};
 use crate::render::{Record, Sink};
 use crate::report::record::record;
-use crate::report::{ObjectKind, Stopped};
+use crate::report::{Fact, ObjectKind, Reason, Stopped, Why};
 
 /// Why objects are not searched after Ctrl-C.
 pub(super) const INTERRUPTED: &str = "the count was interrupted";
@@ -127,6 +127,9 @@ fn held_in_one(row: &AccountObject) -> String {
 /// The rows of the largest objects, and a note of the others.
 pub(super) fn emit(objects: &MemoryObjects, of_several: bool, sink: &mut dyn Sink) -> Result<(), Stopped> {
     emit_rows(&objects.all, of_several, sink)?;
+    if let Some(reason) = why_more(objects) {
+        sink.note(format!("there may be more objects: {reason}"))?;
+    }
     if let Some(UnknownFiles { files, reason: Some(reason), .. }) = &objects.unknown_files {
         let files = counted(*files, "deleted file");
         sink.note(format!("the page cache of {files} is unknown: {}", reason.cause()))?;
@@ -194,6 +197,20 @@ fn freed_by(object: &MemoryObject) -> String {
         _ => FREES_KEPT_MEMORY,
     };
     action.to_owned()
+}
+
+/// Why there may be more objects than those that were found.
+fn why_more(objects: &MemoryObjects) -> Option<&Reason> {
+    objects.unmapped().ok().and(objects.unknown.as_ref())
+}
+
+/// The same, for a record with the sum of their unmapped bytes.
+pub(super) fn why(objects: &Fact<MemoryObjects>) -> Why {
+    let mut why = Why::default();
+    if let Some(reason) = objects.as_ref().ok().and_then(why_more) {
+        why.note("unmapped", reason);
+    }
+    why
 }
 
 /// What a sum of unmapped bytes is, in words.
@@ -306,5 +323,42 @@ pub(in crate::command) mod samples {
             Box::new(deleted),
             Box::new(buffers),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inspect::account::{MemoryFilesystems, ObjectIdentity};
+    use crate::kernel::Device;
+
+    #[test]
+    fn a_sum_of_what_was_found_has_the_reason_for_what_was_not() {
+        let object = MemoryObject {
+            kind: ObjectKind::Tmpfs,
+            identity: ObjectIdentity::File(Device { major: 0, minor: 40 }, 7),
+            name: Name::from("/tmp/f"),
+            has_path: true,
+            is_removed: None,
+            shared: None,
+            creator: None,
+            creator_runs: None,
+            bytes: 1 << 20,
+            is_at_most: false,
+            mapped: 0,
+            holders: Vec::new(),
+            held: 0,
+        };
+        let objects = |all: Vec<MemoryObject>, unknown: Option<Reason>| {
+            let filesystems = MemoryFilesystems::default();
+            Ok(MemoryObjects { all, unknown, unknown_files: None, unattached: Ok(Vec::new()), filesystems })
+        };
+        let reason = Reason::NotApplicable("files of a mount are left out");
+        let found = objects(vec![object.clone()], Some(reason.clone()));
+        assert_eq!(why(&found).of("unmapped"), Some(&reason));
+        assert_eq!(found.as_ref().ok().and_then(why_more), Some(&reason));
+        // The sum itself has the reason.
+        assert!(why(&objects(Vec::new(), Some(reason))).is_empty());
+        assert!(why(&objects(vec![object], None)).is_empty());
     }
 }

@@ -15,7 +15,7 @@ use crate::report::AccountClass::{
     Merged, PrivateCopies, PrivateUnclear, Secret, ShmemHere, ShmemOthers, ShmemUnclear, Unclear,
 };
 use crate::report::record::record;
-use crate::report::{AccountClass, BesideRss, Fact, Field, Numbers};
+use crate::report::{AccountClass, BesideRss, Fact, Field, Numbers, Why};
 
 /// What gives shared memory back, of one process or of several.
 pub(super) const FREES_SHARED_MEMORY: &str = "munmap everywhere, and delete the file if it has one";
@@ -101,6 +101,8 @@ record! {
         unmapped: Fact<u64>,
         /// Set if that is not exact: `at least`, `at most` or `about`.
         [optional] unmapped_bound: Option<&'static str>,
+        /// Why there may be more.
+        [flat] why: Why,
         /// Of deleted files that are open, bytes in the page cache that are in no page table of the process, with
         /// `full`.
         [optional] deleted_files: Option<u64>,
@@ -389,6 +391,7 @@ pub(in crate::command) mod samples {
             page_tables: Ok(12 << 20),
             unmapped: Ok(16 << 20),
             unmapped_bound: Some("at least"),
+            why: Why::default(),
             deleted_files: Some(2 << 20),
             folio_rests: Ok(1 << 20),
             lazily_freed: Ok(300 << 20),
@@ -422,6 +425,7 @@ pub(in crate::command) mod samples {
             page_tables: Err(Reason::NotOnThisKernel("/proc/PID/status does not show it".into())),
             unmapped: Err(Reason::NotApplicable("objects in memory are searched only for a whole process")),
             unmapped_bound: None,
+            why: Why::default(),
             deleted_files: None,
             folio_rests: Err(Reason::FrameHidden),
             lazily_freed: Err(Reason::FrameHidden),

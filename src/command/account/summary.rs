@@ -1,6 +1,6 @@
 //! The sum of `account`, and its comparison with the kernel's.
 
-use super::objects::bound;
+use super::objects::{bound, why};
 use super::records::{AccountCheck, AccountProof, AccountSummary};
 use super::rests;
 use crate::inspect::account::{Account, AccountSums, MemoryObjects, checks};
@@ -83,6 +83,7 @@ pub(super) fn summary(
         }),
         unmapped: objects.as_ref().map_err(Clone::clone).and_then(MemoryObjects::unmapped),
         unmapped_bound: objects.as_ref().ok().and_then(bound),
+        why: why(objects),
         deleted_files: objects.as_ref().ok().and_then(MemoryObjects::of_deleted_files),
         folio_rests: rests::sum(&sums.rests()),
         lazily_freed: sums.all_marked(AccountMark::LazilyFreed),

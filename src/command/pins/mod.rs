@@ -5,8 +5,8 @@ mod records;
 use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use super::rows::{self, SweepEnd, finish};
 use crate::eval::{self, Extent};
+use crate::inspect::AddressSpace;
 use crate::inspect::pins::{self, PinReport, PinStep, PinnedPages};
-use crate::inspect::{AddressSpace, Backing};
 use crate::kernel::{AddressRange, PageSize};
 use crate::lang::parser::{Parsed, Tokens, range};
 use crate::lang::{Range, Spanned};
@@ -104,7 +104,7 @@ of the range are in such a buffer.",
             unlisted: sums.unlisted,
             vm_pin: unknown.and_then(|_| vm_pin(&target)),
             locked: space.locked_pages(spans.ranges(), &mut sink.budget()),
-            hugetlb: hugetlb_pages(&space, spans.ranges()),
+            hugetlb_bytes: sums.hugetlb.saturating_mul(space.page_size().bytes()),
             holders: holders.len() as u64,
             searched: sums.searched,
             cut_short: ended.stopped.is_some(),
@@ -113,12 +113,6 @@ of the range are in such a buffer.",
         finish(&summary, ended.stopped, sink)?;
         Ok(Flow::Done)
     }
-}
-
-/// How many pages are in regions of the hugetlb pool.
-fn hugetlb_pages(space: &AddressSpace, ranges: &[AddressRange]) -> u64 {
-    let pool = space.regions_in(ranges).filter(|viewed| viewed.backing == Backing::Hugetlb);
-    pool.flat_map(|viewed| viewed.range().within(ranges)).map(|part| part.pages(space.page_size())).sum()
 }
 
 /// What drivers account as pinned by the process.

@@ -77,8 +77,8 @@ record! {
         [optional] vm_pin: Option<u64>,
         /// Pages of the range in regions that the process locked (mlock); `null` if unknown.
         locked: Option<u64>,
-        /// Pages of the range in regions of the hugetlb pool, which is never swapped out.
-        hugetlb: u64,
+        /// Resident bytes of the hugetlb pool, which is never swapped out.
+        hugetlb_bytes: u64,
         /// Number of buffers and file descriptors that may have pinned them.
         holders: u64,
         /// Number of processes whose file descriptors were searched.
@@ -174,9 +174,9 @@ fn summary(lines: &mut Lines, summary: &PinsSummary) {
         Some(locked) => part(Role::Plain, format!("{} locked by mlock; {MLOCK_KEEPS}", count(locked))),
         None => {}
     }
-    if summary.hugetlb > 0 {
-        let of = if summary.hugetlb == summary.pages { String::new() } else { format!("{} ", count(summary.hugetlb)) };
-        line.plain(format!("; {of}hugetlb pages are never swapped out, but may migrate"));
+    if summary.hugetlb_bytes > 0 {
+        let bytes = size(summary.hugetlb_bytes);
+        line.plain(format!("; {bytes} of the hugetlb pool is never swapped out, but may migrate"));
     }
 }
 
@@ -293,7 +293,7 @@ pub(super) mod samples {
             Box::new(device),
             Box::new(found),
             Box::new(unlisted),
-            Box::new(PinsSummary { pages: 8, locked: Some(0), hugetlb: 8, ..PinsSummary::default() }),
+            Box::new(PinsSummary { pages: 512, locked: Some(0), hugetlb_bytes: 2 << 20, ..PinsSummary::default() }),
         ]
     }
 }

@@ -3,7 +3,7 @@
 use super::{World, all, notes, records};
 use crate::command::huge::records::{HugePages, HugeRow};
 use crate::command::pins::{HeldPages, PinHolder, PinsSummary};
-use crate::kernel::PageFlags;
+use crate::kernel::{Device, PageFlags};
 use crate::process::fake::{HUGE, PAGE, region};
 use crate::process::{FrameOwner, FrameRecord, ProcessHandle, Target};
 use crate::report::{HugeRefusal, PageGroup};
@@ -164,4 +164,20 @@ fn pins_are_in_the_way_of_huge_pages() {
     assert_eq!(huge(&[(2 * HUGE, 1)], None), (false, false));
     assert_eq!(huge(&[], Some(true)), (true, true));
     assert_eq!(huge(&[], Some(false)), (false, true));
+}
+
+/// The kernel gives two places of a huge page, of which one is touched.
+#[test]
+fn of_the_hugetlb_pool_resident_bytes_count() {
+    for has_records in [true, false] {
+        let device = Device { major: 0, minor: 40 };
+        let mut pool = region(HUGE, 2 * HUGE);
+        (pool.name, pool.inode, pool.device) = ("/anon_hugepage".into(), 7, device);
+        let mut world = World::new([pool]);
+        world.hugetlbfs = Some(device);
+        world.maps_huge(HUGE, 8 * HUGE);
+        world.records = has_records.then(HashMap::new);
+        let (.., summary) = pins("pins 0x200000..0x600000", world.target().1);
+        assert_eq!((summary.pages, summary.hugetlb_bytes), (2 * HUGE, HUGE * PAGE));
+    }
 }

@@ -23,8 +23,10 @@
 mod holders;
 mod row;
 
+use super::classify::Backing;
 use super::kept::{KeptPages, PageSums, Step};
 use super::page::{Evidence, Page};
+use super::region::ViewedRegion;
 use super::who::{self, FrameQuestion, SearchEvent};
 use super::{AddressSpace, Error, Result};
 use crate::budget::Budget;
@@ -71,10 +73,20 @@ pub struct PinSums {
     pub possibly_pinned: u64,
     /// Pages whose pins are unknown.
     pub unknown: u64,
+    /// Resident pages of the hugetlb pool.
+    pub hugetlb: u64,
     /// Pages that are or may be pinned, but are in no registered buffer that was found.
     pub unlisted: u64,
     /// Number of processes whose file descriptors were searched, where pins are known.
     pub searched: u64,
+}
+
+impl PinSums {
+    /// Adds a page to those of the hugetlb pool, if it is one.
+    fn add_of_pool(&mut self, page: &Page, region: Option<usize>, regions: &[ViewedRegion]) {
+        let is_of_pool = region.and_then(|index| regions.get(index)).is_some_and(|one| one.backing == Backing::Hugetlb);
+        self.hugetlb += if is_of_pool && page.state() == State::Present { page.pages } else { 0 };
+    }
 }
 
 /// The result of a search for pins.
@@ -237,9 +249,10 @@ impl PinSearch {
 
     /// The next row of pages that are held alike.
     fn next_row(&mut self) -> Result<Option<Step<PinStep>>> {
-        let rows = &mut self.rows;
+        let (rows, sums, regions) = (&mut self.rows, &mut self.sums, self.space.viewed_regions());
         let step = self.pages.find_map(|page, region, totals| {
             totals.add(page);
+            sums.add_of_pool(page, region, regions);
             rows.push(page, region)
         })?;
         Ok(match step {
@@ -253,8 +266,10 @@ impl PinSearch {
     fn count_in_buffers(&mut self) -> Result<Option<Step<PinStep>>> {
         let (size, sums, buffers) =
             (self.space.page_size(), &mut self.sums, self.holders.whole_pages(self.space.page_size()));
-        let step = self.pages.find_map(|page, _, totals| {
+        let regions = self.space.viewed_regions();
+        let step = self.pages.find_map(|page, region, totals| {
             totals.add(page);
+            sums.add_of_pool(page, region, regions);
             sums.pages += page.pages;
             if let (State::Present, Some(range)) = (page.state(), page.range(size)) {
                 let inside: u64 = range.within(&buffers).map(|part| part.pages(size)).sum();

@@ -70,8 +70,8 @@ worded! {
         Empty = "empty",
         /// More shared than max_ptes_shared.
         Shared = "shared",
-        /// Pinned pages (`pins` shows by whom).
-        Pinned = "pinned",
+        /// Held: pins or other references (`pins`).
+        Held = "held",
         /// Not used lately (Referenced is 0).
         Unused = "unused",
     }
@@ -97,5 +97,20 @@ worded! {
         NoBlock = "no_block",
         /// A driver or the kernel holds pages where they are.
         Pinned = "pinned",
+    }
+}
+
+worded! {
+    /// The pins of pages that are known.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+    #[non_exhaustive]
+    pub enum KnownPins, word {
+        /// Those of all pages.
+        All = "all",
+        /// Those of buffers that are registered with io_uring.
+        Registered = "registered",
+        /// None.
+        None = "none",
     }
 }

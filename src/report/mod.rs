@@ -26,7 +26,7 @@ pub use facts::{
     SharedCounts, WhoCounts,
 };
 pub use flag_names::FlagNames;
-pub use huge::{HugeBy, HugePast, HugeRefusal};
+pub use huge::{HugeBy, HugePast, HugeRefusal, KnownPins};
 pub use kernel_record::{
     FilePage, FreeBlock, Holders, KernelRecord, REFERENCES_OF_A_PIN, RecordedOwner, SlabPage, TableEntryReport,
 };

@@ -14,7 +14,7 @@ use crate::lang::{self, Expression, Range, Spanned, WrittenName, display};
 #[cfg(test)]
 use crate::render::Record;
 use crate::render::{More, Sink};
-use crate::report::{Declared, HugeBy, HugePast, Reason, RegionBrief, Shape, Stopped};
+use crate::report::{Declared, HugeBy, HugePast, Reason, RegionBrief, Shape, Stopped, Why};
 use nom::Parser;
 use nom::combinator::opt;
 use nom::sequence::preceded;
@@ -262,6 +262,11 @@ fn summary(
     };
     let early = report.touched_early;
     let is_possible = report.reasons.iter().any(|one| one.by == HugeBy::Khugepaged && one.reason.is_none());
+    let (pins, why_pins) = sweep.known_pins();
+    let mut why = Why::default();
+    if let Some(reason) = why_pins {
+        why.note("pins", reason);
+    }
     HugePages {
         pid: identity.pid,
         process: identity.name,
@@ -292,7 +297,8 @@ fn summary(
             .and_then(|pages| pages.checked_mul(space.page_size().bytes())?.checked_next_multiple_of(size)),
         sleep: settings.sleep,
         passes: target.process.khugepaged_passes(),
-        pins: sweep.why_pins_unknown().map_or(Ok(true), |reason| Err(reason.clone())),
+        pins,
+        why,
         changed: !sweep.changed_ranges().is_empty(),
         cut_short,
     }

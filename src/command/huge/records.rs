@@ -11,7 +11,7 @@ use crate::render::text::{Text, pages};
 use crate::render::theme::Role;
 use crate::render::units::{counted, duration, size};
 use crate::report::record::record;
-use crate::report::{Fact, HugeBy, HugePast, HugeRefusal, RegionBrief};
+use crate::report::{Fact, HugeBy, HugePast, HugeRefusal, KnownPins, RegionBrief, Why};
 use std::borrow::Cow;
 
 record! {
@@ -128,8 +128,10 @@ record! {
         sleep: Option<u64>,
         /// About how often it has examined all processes since this one started.
         passes: Option<u64>,
-        /// Whether pins are known; if not, only those of buffers that are registered with io_uring.
-        pins: Fact<bool>,
+        /// The pins that are known.
+        pins: KnownPins,
+        /// Why not all pins are known.
+        [flat] why: Why,
         /// Whether regions changed during the command.
         changed: bool,
         /// Whether the command was interrupted: the sums are then of the first part.
@@ -253,7 +255,7 @@ pub(super) fn answer(pages: &HugePages, rows: &[HugeRow], range: Option<&str>) -
         }
         Some(_) => format!(". Main reason ({}): {}", size(row.bytes), words(row)),
         None if has_passed(pages) => {
-            let pins = if pages.pins.is_err() { ": pages may be pinned (unknown here)" } else { "" };
+            let pins = if pages.pins != KnownPins::All { ": pages may be pinned (unknown here)" } else { "" };
             format!(
                 ". Nothing visible keeps {} of it small, but khugepaged has passed about {} and left it{pins}",
                 size(row.bytes),
@@ -261,7 +263,7 @@ pub(super) fn answer(pages: &HugePages, rows: &[HugeRow], range: Option<&str>) -
             )
         }
         None => {
-            let unless = if pages.pins.is_err() { ", unless pages are pinned (unknown here)" } else { "" };
+            let unless = if pages.pins != KnownPins::All { ", unless pages are pinned (unknown here)" } else { "" };
             format!(". MADV_COLLAPSE or khugepaged can make {} of it huge{unless}", size(row.bytes))
         }
     });
@@ -386,8 +388,8 @@ fn blocks_and_past(lines: &mut Lines, pages: &HugePages) {
         }
         lines.line().indent(2).plain("possible causes where nothing visible is in the way:");
         for past in pages.past.iter().filter(|past| **past != HugePast::NotYet || !has_passed(pages)) {
-            let unknown = match (past, &pages.pins) {
-                (HugePast::Pinned, Err(reason)) => format!(" (unknown here: {})", reason.cause()),
+            let unknown = match (past, pages.why.of("pins")) {
+                (HugePast::Pinned, Some(reason)) => format!(" (unknown here: {})", reason.cause()),
                 _ => String::new(),
             };
             lines.line().indent(4).plain(format!("  {}{unknown}", fragment(past.about())));
@@ -453,10 +455,13 @@ pub(in crate::command) mod samples {
             scanned: Some(16 << 20),
             sleep: Some(10_000),
             passes: Some(1),
-            pins: Ok(true),
+            pins: KnownPins::All,
+            why: Why::default(),
             changed: false,
             cut_short: false,
         };
+        let mut unknown_pins = Why::default();
+        unknown_pins.note("pins", &Reason::NotOnThisKernel("there is no /proc/kcore".into()));
         let without = HugePages {
             advised_small: 0,
             touched_early: 0,
@@ -475,7 +480,8 @@ pub(in crate::command) mod samples {
             scanned: None,
             sleep: None,
             passes: None,
-            pins: Err(Reason::NotOnThisKernel("there is no /proc/kcore".into())),
+            pins: KnownPins::Registered,
+            why: unknown_pins,
             changed: true,
             cut_short: true,
             hides_swapped: true,

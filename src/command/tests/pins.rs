@@ -6,7 +6,7 @@ use crate::command::pins::{HeldPages, PinHolder, PinsSummary};
 use crate::kernel::{Device, PageFlags};
 use crate::process::fake::{HUGE, PAGE, region};
 use crate::process::{FrameOwner, FrameRecord, ProcessHandle, Target};
-use crate::report::{HugeRefusal, PageGroup};
+use crate::report::{HugeRefusal, KnownPins, PageGroup};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -156,14 +156,28 @@ fn pins_are_in_the_way_of_huge_pages() {
             (8 * HUGE..9 * HUGE).map(|frame| (frame, record(0, references(frame), 1, None))).collect()
         });
         let records = records("huge", world.target().1);
-        let is_refused = all::<HugeRow>(&records).any(|row| row.reason == Some(HugeRefusal::Pinned));
-        (is_refused, all::<HugePages>(&records).next().expect("a sum").pins.is_ok())
+        let is_refused = all::<HugeRow>(&records).any(|row| row.reason == Some(HugeRefusal::Held));
+        (is_refused, all::<HugePages>(&records).next().expect("a sum").pins)
     };
-    assert_eq!(huge(&[], None), (false, false));
-    assert_eq!(huge(&[(HUGE + 7, 1)], None), (true, false));
-    assert_eq!(huge(&[(2 * HUGE, 1)], None), (false, false));
-    assert_eq!(huge(&[], Some(true)), (true, true));
-    assert_eq!(huge(&[], Some(false)), (false, true));
+    let (all_pins, registered) = (KnownPins::All, KnownPins::Registered);
+    assert_eq!(huge(&[], None), (false, registered));
+    assert_eq!(huge(&[(HUGE + 7, 1)], None), (true, registered));
+    assert_eq!(huge(&[(2 * HUGE, 1)], None), (false, registered));
+    assert_eq!(huge(&[], Some(true)), (true, all_pins));
+    assert_eq!(huge(&[], Some(false)), (false, all_pins));
+}
+
+#[test]
+fn buffers_that_cannot_be_listed_are_not_none() {
+    let pages = |records| {
+        let world = World { records, descriptors_fail: true, ..world(&[]) };
+        all::<HugePages>(&super::records("huge", world.target().1)).next().expect("a sum").clone()
+    };
+    let unknown = pages(None);
+    let why = unknown.why.of("pins").map(ToString::to_string).unwrap_or_default();
+    assert!(unknown.pins == KnownPins::None && why.contains("/proc/1/fd"), "{:?} {why}", unknown.pins);
+    let known = pages(Some(HashMap::new()));
+    assert_eq!((known.pins, known.why.is_empty()), (KnownPins::All, true));
 }
 
 /// The kernel gives two places of a huge page, of which one is touched.

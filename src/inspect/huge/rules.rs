@@ -313,8 +313,8 @@ impl HugeRules {
             reasons.push(Shared);
         }
         // hpage_collapse_scan_pmd compares the references with the mappings (SCAN_PAGE_COUNT).
-        if stretch.pinned > 0 {
-            reasons.push(Pinned);
+        if stretch.is_held {
+            reasons.push(Held);
         }
         if is_anonymous && stretch.small > 0 && region.smaps.field("Referenced") == Some(0) {
             reasons.push(Unused);
@@ -331,7 +331,7 @@ impl HugeRules {
     /// Returns the position of a refusal among all. Those for memory without a file come first.
     pub fn rank(&self, reason: HugeRefusal) -> usize {
         let rest: Order =
-            &[Userfault, HugeRefusal::Swapped, WriteProtected, Guards, Elsewhere, Empty, Shared, Pinned, Unused];
+            &[Userfault, HugeRefusal::Swapped, WriteProtected, Guards, Elsewhere, Empty, Shared, Held, Unused];
         let orders = [&[Occupied][..], self.order(Backing::Anonymous), self.order(Backing::File), rest];
         orders.concat().iter().position(|&one| one == reason).unwrap_or(usize::MAX)
     }

@@ -16,8 +16,8 @@ pub(super) struct Stretch {
     pub shared: u64,
     /// Those small pages of which it is unknown whether they have other mappings.
     pub maybe_shared: u64,
-    /// Those small pages that are known to be pinned.
-    pub pinned: u64,
+    /// Whether pins or other references hold one of those small pages.
+    pub is_held: bool,
     /// Pages that one PMD maps.
     pub huge: u64,
     /// Present pages of which it is unknown whether one PMD maps them.
@@ -99,9 +99,7 @@ impl Stretch {
                 if kind == Some(Kind::PrivateCopy) {
                     self.copies += pages;
                 }
-                if page.holders.is_some_and(FrameHolders::is_kept) {
-                    self.pinned += pages;
-                }
+                self.is_held |= page.holders.is_some_and(FrameHolders::is_kept);
                 match page.exclusive() {
                     Some(true) => {}
                     Some(false) => self.shared += pages,

@@ -16,7 +16,7 @@ use crate::kernel::huge::HugeChoice;
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{AddressRange, Kind, Permissions, State, VirtualAddress};
 use crate::process::{Categories, HugeSettings};
-use crate::report::Reason;
+use crate::report::{KnownPins, Reason};
 use std::collections::VecDeque;
 
 /// The zero-filled subpages of a huge page.
@@ -33,8 +33,8 @@ pub struct HugeZeros {
 #[must_use]
 pub struct HugeSweep {
     counter: Counter,
-    /// Why only pins of registered buffers are known, if so.
-    pins_unknown: Option<Reason>,
+    /// The pins that are known, and why not all.
+    pins: (KnownPins, Option<Reason>),
     pages: Sweep,
     budget: Budget,
     /// The number of pages that were visited. `total` is the number of pages of the ranges.
@@ -71,13 +71,19 @@ impl AddressSpace {
         let is_told = process.categories().contains(Categories::HUGE);
         let flags = if is_told { Evidence::empty() } else { Evidence::FLAGS };
         let need = Evidence::KINDS | Evidence::COUNTS | Evidence::HUGE | Evidence::CONTENT | Evidence::PINS | flags;
-        let pins_unknown = self.why_unknown(Evidence::PINS)?;
-        let buffers = registered_buffers(process, self.page_size()).unwrap_or_default();
+        let buffers = registered_buffers(process, self.page_size()).map_err(Reason::from);
+        let pins = match (self.why_unknown(Evidence::PINS)?, &buffers) {
+            // The records of all frames have the references of buffers too.
+            (None, _) => (KnownPins::All, None),
+            (Some(reason), Ok(_)) => (KnownPins::Registered, Some(reason)),
+            (Some(_), Err(reason)) => (KnownPins::None, Some(reason.clone())),
+        };
+        let buffers = buffers.unwrap_or_default();
         let smaps = process.smaps(&mut budget.clone())?;
         let pages = self.pages(&self.whole_places(ranges), self.obtainable(need) | Evidence::ENTRIES);
         Ok(HugeSweep {
             counter: Counter { space: self.clone(), rules, smaps, buffers, current: None, tally: HugeTally::default() },
-            pins_unknown,
+            pins,
             pages: pages.with_budget(budget.clone()),
             budget: budget.clone(),
             done: 0,
@@ -149,9 +155,9 @@ impl HugeSweep {
         self.counter.tally.report(&self.counter.rules)
     }
 
-    /// Returns why only the pins of buffers that are registered with io_uring are known; `None` if all are.
-    pub fn why_pins_unknown(&self) -> Option<&Reason> {
-        self.pins_unknown.as_ref()
+    /// Returns the pins that are known, and the reason if not all are.
+    pub fn known_pins(&self) -> (KnownPins, Option<&Reason>) {
+        (self.pins.0, self.pins.1.as_ref())
     }
 
     /// Returns the settings that the report is based on.
@@ -262,9 +268,8 @@ impl Counter {
                     let small = stretch.small;
                     stretch.add(page, taken);
                     let part = AddressRange::of_length(VirtualAddress::new(at), taken << size.shift());
-                    if stretch.small > small && part.is_some_and(|part| part.within(&self.buffers).next().is_some()) {
-                        stretch.pinned += 1;
-                    }
+                    let is_in_buffer = || part.is_some_and(|part| part.within(&self.buffers).next().is_some());
+                    stretch.is_held |= stretch.small > small && is_in_buffer();
                 }
                 taken
             };

@@ -168,7 +168,7 @@ fn what_is_in_the_place_of_a_huge_page_counts() {
     assert_eq!(with(&|one| one.shared = 256), []);
     assert_eq!(with(&|one| one.shared = 257), [Shared]);
     assert_eq!(with(&|one| one.maybe_shared = 512), []);
-    assert_eq!(with(&|one| one.pinned = 1), [Pinned]);
+    assert_eq!(with(&|one| one.is_held = true), [Held]);
     assert_eq!(with(&|one| one.guards = 1), [Guards]);
     assert_eq!(with(&|one| one.write_protected = 1), [WriteProtected]);
     assert_eq!(with(&|one| one.elsewhere = 1), [Elsewhere]);

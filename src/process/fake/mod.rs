@@ -64,6 +64,8 @@ pub struct World {
     pub tables: Option<HashMap<u64, TableEntry>>,
     /// The file descriptors: the link of each, and its `fdinfo`.
     pub descriptors: Vec<(&'static str, String)>,
+    /// Whether their list may not be read.
+    pub descriptors_fail: bool,
     /// Files with words that may not be opened.
     pub refused: Vec<WordFile>,
     /// Whether the kernel has PAGEMAP_SCAN.
@@ -203,6 +205,7 @@ impl World {
             slots_fail: false,
             tables: None,
             descriptors: Vec::new(),
+            descriptors_fail: false,
             refused: vec![WordFile::FrameCgroups],
             scans: true,
             scan_buffer: usize::MAX,

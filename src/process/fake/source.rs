@@ -523,6 +523,9 @@ impl Source for FakeSource {
     }
 
     fn list(&self, which: List) -> Result<Vec<Listed>> {
+        if which == List::Descriptors && self.0.descriptors_fail {
+            return Err(Error::not_permitted("cannot open /proc/1/fd", ""));
+        }
         if which == List::Descriptors {
             let links = (0..).zip(&self.0.descriptors);
             let listed = links.map(|(number, (link, _))| Listed {

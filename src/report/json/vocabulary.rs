@@ -4,7 +4,8 @@ use super::{Field, FieldDescription, JsonForm, Words, leaf, words};
 use crate::kernel::huge::HugeChoice;
 use crate::report::{
     AccessOutcome, AccountClass, BesideRss, CgroupPath, ChargeClass, Effect, EventKind, FamilyClass, Fault, FlagNames,
-    FrameClass, HowMapped, HugeBy, HugePast, HugeRefusal, MapKey, Movable, ObjectKind, Owner, Reason, RecordedOwner,
+    FrameClass, HowMapped, HugeBy, HugePast, HugeRefusal, KnownPins, MapKey, Movable, ObjectKind, Owner, Reason,
+    RecordedOwner,
 };
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -22,6 +23,7 @@ leaf! {
     HugeBy => JsonForm::word::<HugeBy>("huge_by"),
     HugeChoice => JsonForm::word::<HugeChoice>("huge_choice"),
     HugePast => JsonForm::word::<HugePast>("huge_past"),
+    KnownPins => JsonForm::word::<KnownPins>("known_pins"),
     HugeRefusal => JsonForm::word::<HugeRefusal>("huge_refusal"),
     MapKey => JsonForm::OrNull(&JsonForm::word::<MapKey>("map_key")),
     AccessOutcome => JsonForm::Object(OUTCOME),

@@ -593,8 +593,9 @@ fn what_a_fork_has_copied_is_added_up_and_bounded() {
     let json = succeed(&["--json", "-p", &pid, "-ex", "compare children in buffer by symbol"]);
     let page = rustix::param::page_size();
     let (copied, shared) = ((2 << 20) / page, (14 << 20) / page);
+    let all = copied + shared;
     let wanted = format!(
-        "\"symbol\":\"buffer of array\",\"page_size\":{page},\"shared\":{shared},\"shared_elsewhere\":0,\"copied\":{copied},\"only_here\":0,\"only_there\":0,\"about_to_copy\":{shared}"
+        "\"symbol\":\"buffer of array\",\"of\":{all},\"page_size\":{page},\"shared\":{shared},\"shared_elsewhere\":0,\"copied\":{copied},\"only_here\":0,\"only_there\":0,\"about_to_copy\":{shared}"
     );
     assert!(json.contains(&wanted), "{wanted}\n{json}");
 }

@@ -64,7 +64,7 @@ pub static QUESTIONS: &[Question] = &[
         &["memfd", "shm", "tmpfs", "held", "unmapped", "fd"]),
     question("regions by rss", "which mappings are largest?",
         &["mapping", "mappings", "maps", "pmap", "vma", "rss"]),
-    question("source :dma RANGE 4G", "can a device use it: in one piece, pinned, below 4 GiB?",
+    question("source :dma RANGE", "can a device use it: in one piece, pinned, and does it stay?",
         &["contiguous", "dma", "scatter", "pinned", "device", "bounce"]),
     question("walk RANGE by run", "is this buffer in one piece?",
         &["contiguous", "dma", "scatter", "fragmentation"]),

@@ -245,7 +245,7 @@ fn not_ascending(at: Span, start: &dyn std::fmt::Display, end: &dyn std::fmt::Di
 impl Evaluator<'_> {
     /// Evaluates `pfn:E`.
     pub(super) fn frame_number(&self, number: &Spanned<Expression>) -> Result<Value> {
-        let value = self.value_with_place(number)?;
+        let value = self.number_behind(number)?;
         match value.node {
             Value::Frame(_) => Ok(value.node),
             Value::Integer(_) | Value::Typed(_) => {
@@ -256,9 +256,22 @@ impl Evaluator<'_> {
         }
     }
 
+    /// Evaluates the number of `pfn:` and `phys:`. A name that stands for nothing was meant as a number.
+    fn number_behind(&self, number: &Spanned<Expression>) -> Result<Spanned<Value>> {
+        match (self.value_with_place(number), &number.node) {
+            (Err(error), Expression::Name(name)) if error.stopped.is_none() => {
+                let message = format!("`{name}` is not a hexadecimal number");
+                let is_hexadecimal = name.0.chars().all(|letter| letter.is_ascii_hexdigit());
+                let example = if is_hexadecimal { &name.0 } else { "4e965" };
+                Err(Error::new(number.at, message).hint(format!("write hexadecimal as `0x{example}`")))
+            }
+            (value, _) => value,
+        }
+    }
+
     /// Evaluates `phys:E`.
     pub(super) fn physical(&self, number: &Spanned<Expression>) -> Result<Value> {
-        let value = self.value_with_place(number)?;
+        let value = self.number_behind(number)?;
         match value.node {
             Value::Physical(_) => Ok(value.node),
             Value::Integer(_) | Value::Typed(_) => {

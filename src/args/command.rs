@@ -1,8 +1,9 @@
 //! The command after the process, in words of a shell.
 
-use super::{Arguments, LANGUAGE, full_name, is_long, refusal};
+use super::{Arguments, LANGUAGE, Step, full_name, is_long, refusal};
+use pmdb::command::command_alone;
 use pmdb::lang::{CommandName, Output, ParsedLine, ProcessNeed};
-use pmdb::process;
+use pmdb::{process, session};
 
 impl Arguments {
     /// Takes the command from the words after the process, or from words that need no process (`help`, `ps`).
@@ -50,19 +51,20 @@ impl Arguments {
         }
         if !first.starts_with(|c: char| c.is_alphabetic() || c == '?') {
             if let Some(command) = self.target.iter().find(|word| full_name(std::slice::from_ref(word)).is_some()) {
-                let line = format!("{command} {}", self.arguments.join(" "));
-                let physical = if LANGUAGE.is_alone(command, std::iter::once("phys:")) {
-                    format!(", and of a physical address by `pmdb {command} phys:{}`", self.arguments.join(" "))
-                } else {
-                    String::new()
-                };
-                return refused(format!("the command {command} is run by `pmdb PID {line}`{physical}"));
+                return refused(self.without_process(command));
             }
             return refused(format!(
                 "unexpected `{first}`, expected a command after the process, as in `pmdb 812 regions`"
             ));
         }
         words.append(&mut self.arguments);
+        // A line that needs no process is not kept from running because the name is that of several.
+        if let ([first, behind @ ..], Some(name)) = (words.as_slice(), &self.target)
+            && LANGUAGE.is_alone(first, behind.iter().map(String::as_str))
+            && matches!(process::resolve(name), Err(process::Error::Ambiguous { .. }))
+        {
+            self.target = None;
+        }
         let text = words.join(" ");
         let parsed = LANGUAGE.parse_line(&text);
         if parsed.is_err()
@@ -94,6 +96,16 @@ impl Arguments {
         words.first().is_some_and(|first| first == "snapshot") && !words.iter().any(|word| word == "to")
     }
 
+    /// The error for `who 0x7f00`: the process is missing, or `phys:`.
+    fn without_process(&self, command: &str) -> String {
+        let words = self.arguments.join(" ");
+        let of_process = format!("`pmdb PID {command} {words}`");
+        if LANGUAGE.is_alone(command, std::iter::once("phys:")) {
+            return format!("`{command}` needs `phys:` or a process: `pmdb {command} phys:{words}` or {of_process}");
+        }
+        format!("`{command}` needs a process: {of_process}")
+    }
+
     /// The error for `heap billing`: the second word is a process, the name of several, or of none.
     fn behind_command(&self) -> Option<String> {
         let (command, process) = (self.target.as_ref()?, self.arguments.first()?);
@@ -114,6 +126,9 @@ impl Arguments {
             format!("`pmdb {}`", words.iter().copied().chain(clauses).collect::<Vec<_>>().join(" "))
         };
         match find(process) {
+            Err(process::Error::Gone { .. }) if process.starts_with("phys:") || process.starts_with("pfn:") => {
+                Some(format!("`{command}` needs a process; `pmdb who {process}` lists those that map the frame"))
+            }
             Err(process::Error::Gone { .. }) => {
                 let is_name =
                     process.starts_with(char::is_alphabetic) && LANGUAGE.parse_line(&self.arguments.join(" ")).is_err();
@@ -132,6 +147,42 @@ impl Arguments {
             }
             _ => Some(format!("the process comes first: {}", line(&[process, command]))),
         }
+    }
+}
+
+impl Arguments {
+    /// Refuses a command without its process, as in `pmdb regions`.
+    pub(super) fn check_target(&self) -> Result<(), clap::Error> {
+        let Some(word) = self.target.as_deref().filter(|word| *word != "demo") else {
+            return Ok(());
+        };
+        match command_alone(word, LANGUAGE) {
+            Some(message) if matches!(process::resolve(word), Err(process::Error::Gone { .. })) => {
+                Err(refusal(message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses the name of a built-in command file that there is not, and one without the arguments that it needs.
+    pub(super) fn check_files(&self) -> Result<(), clap::Error> {
+        for step in self.steps() {
+            let Step::File(path) = step else { continue };
+            session::check_built_in(path, self.arguments().len()).map_err(refusal)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the line that examines all processes of the name of the target, if the command takes several.
+    pub fn line_of_family(&self) -> Option<String> {
+        let (name, [Step::Command(text)]) = (self.target.as_deref()?, self.steps()) else {
+            return None;
+        };
+        let (command, clauses) = text.split_once(' ').unwrap_or((text, ""));
+        let words = ["of", name].into_iter();
+        let line = format!("{command} of {name} {clauses}");
+        let is_line = LANGUAGE.is_alone(command, words) && LANGUAGE.parse_line(&line).is_ok();
+        is_line.then(|| format!("pmdb {}", line.trim_end()))
     }
 }
 

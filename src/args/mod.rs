@@ -219,6 +219,8 @@ impl Arguments {
             arguments.steps.in_order = vec![Step::Command(words)];
             arguments.batch = true;
         }
+        arguments.check_target()?;
+        arguments.check_files()?;
         Ok(arguments)
     }
 
@@ -441,8 +443,8 @@ mod tests {
         }
         let named = InitialTarget::Process(TargetName::Name("ps".into()));
         assert_eq!(run(&["-p", "ps", "show"]), (named, step("show")));
-        // One word of two is the name of a process.
-        assert_eq!(parse(&["info"]).unwrap().subject(), InitialTarget::Process(TargetName::Name("info".into())));
+        // One word of two is no command.
+        assert_eq!(parse(&["info"]).unwrap_err().exit_code(), 2);
         for line in [
             &["812", "regions", "|", "cat"][..],
             &["812", "!ls"],
@@ -462,6 +464,12 @@ mod tests {
             &["1", "-p", "2"],
             &["-ex"],
             &["--color", "pink"],
+            &["translate"],
+            &["walk", "heap"],
+            &["-x", ":nope"],
+            &["-batch", "-x", ":nope", "self"],
+            &["-batch", "-x", ":dma", "self"],
+            &["-batch", "-x", ":oom", "regions", "1M"],
         ] {
             assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line:?}");
         }

@@ -152,8 +152,6 @@ const SPECIAL_TARGETS: [&str; 2] = ["demo", "self"];
 /// The process of that number or name. Lists the processes if several have the name.
 pub(super) fn resolve(asked: &str, context: &mut Context) -> Result<process::ResolvedProcess, Error> {
     let language = context.commands.language;
-    let command = language.command(asked);
-    let second = if language.second_words(asked).next().is_some() { " \u{2026}" } else { "" };
     match process::resolve(asked) {
         Err(process::Error::Ambiguous { name, candidates }) => {
             let users = Ok(UserNames::of_this_machine());
@@ -162,24 +160,7 @@ pub(super) fn resolve(asked: &str, context: &mut Context) -> Result<process::Res
             }
             Err(process::Error::Ambiguous { name, candidates }.into())
         }
-        // `pmdb regions` without a process takes `regions` for a name.
-        Err(process::Error::Gone { .. }) if command.is_some() || !second.is_empty() => {
-            let alone = match command.map(|command| command.name.process) {
-                Some(ProcessNeed::Optional) => format!(", without a process `pmdb -batch -ex {asked}`"),
-                Some(ProcessNeed::UnusedBefore(words)) if words.contains(&"of") => {
-                    format!(", for all processes of a name `pmdb {asked} of NAME`")
-                }
-                Some(ProcessNeed::UnusedBefore(_)) => format!(", without a process `pmdb {asked} pfn:N`"),
-                Some(ProcessNeed::UnusedBehind(_)) => {
-                    format!(", without a process `pmdb {asked} FILE of NAME`")
-                }
-                _ => String::new(),
-            };
-            if asked == "target" {
-                let what = "`target` is a command: `pmdb -c FILE` opens a capture";
-                return Err(process::Error::no_such_process(what).into());
-            }
-            let what = format!("`{asked}` is a command: `pmdb PID {asked}{second}`{alone}");
+        Err(process::Error::Gone { .. }) if let Some(what) = command_alone(asked, language) => {
             Err(process::Error::no_such_process(what).into())
         }
         Err(process::Error::Gone { what, .. }) if std::path::Path::new(asked).is_file() => {
@@ -195,6 +176,29 @@ pub(super) fn resolve(asked: &str, context: &mut Context) -> Result<process::Res
         }
         resolved => Ok(resolved?),
     }
+}
+
+/// Returns what is wrong with `pmdb regions`, which takes the name of a command for that of a process. `None` if no
+/// command has the name.
+pub fn command_alone(asked: &str, language: Language) -> Option<String> {
+    let command = language.command(asked);
+    let second = if language.second_words(asked).next().is_some() { " \u{2026}" } else { "" };
+    if command.is_none() && second.is_empty() {
+        return None;
+    }
+    if asked == "target" {
+        return Some("`target` is a command: `pmdb -c FILE` opens a capture".to_owned());
+    }
+    let alone = match command.map(|command| command.name.process) {
+        Some(ProcessNeed::Optional) => format!(", without a process `pmdb -batch -ex {asked}`"),
+        Some(ProcessNeed::UnusedBefore(words)) if words.contains(&"of") => {
+            format!(", for all processes of a name `pmdb {asked} of NAME`")
+        }
+        Some(ProcessNeed::UnusedBefore(_)) => format!(", without a process `pmdb {asked} pfn:N`"),
+        Some(ProcessNeed::UnusedBehind(_)) => format!(", without a process `pmdb {asked} FILE of NAME`"),
+        _ => String::new(),
+    };
+    Some(format!("`{asked}` is a command: `pmdb PID {asked}{second}`{alone}"))
 }
 
 /// Returns the path of the first cgroup of this name, with or without the kind of its unit, that may be typed as it is.

@@ -69,7 +69,7 @@ mod who;
 
 pub use alias::Alias;
 pub use assert::Assert;
-pub use attach::{Attach, TargetName};
+pub use attach::{Attach, TargetName, command_alone};
 pub use capture::TargetCapture;
 pub use completion::{BETWEEN_KEYS, Offer};
 pub use display::Display;

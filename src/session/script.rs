@@ -321,6 +321,33 @@ pub(super) fn built_in(path: &Path) -> Option<Result<&'static str, String>> {
     }))
 }
 
+/// Checks that a path like `:dma` names a built-in file, and that this file gets the arguments that it needs.
+///
+/// # Errors
+/// Fails with what is wrong, in words.
+pub fn check_built_in(path: &Path, arguments: usize) -> Result<(), String> {
+    let Some(text) = built_in(path) else {
+        return Ok(());
+    };
+    let text = text?;
+    let (name, needed) = (path.display(), needed_arguments(text));
+    match needed.get(arguments..) {
+        Some([]) | None => Ok(()),
+        Some(missing) => {
+            let (missing, needed) = (missing.join(" and "), needed.join(" "));
+            Err(format!("`{name}` needs {missing}: pmdb -batch -x {name} PID {needed}"))
+        }
+    }
+}
+
+/// Returns the arguments that the first line of usage in the help of a built-in file has after PID, up to the optional
+/// ones.
+fn needed_arguments(text: &'static str) -> Vec<&'static str> {
+    let usage = text.lines().find_map(|line| line.strip_prefix("#     ")).unwrap_or_default();
+    let words = usage.split(' ').skip_while(|word| *word != "PID").skip(1);
+    words.take_while(|word| !word.starts_with('[')).collect()
+}
+
 /// Returns a line for each built-in file: its name and the first line of its help.
 pub fn list_of_scripts() -> String {
     let line = |(name, text): &(&str, &str)| {
@@ -374,6 +401,17 @@ mod tests {
     fn the_first_comments_are_the_help() {
         let text = "#!/usr/bin/env -S pmdb -batch -x\n# One.\n#\n#     pmdb 1\necho\n# no";
         assert_eq!(help_of(text.lines()), "One.\n\n    pmdb 1\n");
+    }
+
+    #[test]
+    fn built_in_files_need_their_arguments() {
+        let check = |name: &str, arguments| check_built_in(Path::new(name), arguments).err().unwrap_or_default();
+        assert_eq!(check(":oom", 0), "`:oom` needs LIMIT: pmdb -batch -x :oom PID LIMIT");
+        assert_eq!(check(":dma", 0), "`:dma` needs BUFFER: pmdb -batch -x :dma PID BUFFER");
+        for (name, arguments) in [(":oom", 1), (":dma", 4), (":tour", 0), (":hugepages", 0), ("file", 0)] {
+            assert_eq!(check(name, arguments), "", "{name}");
+        }
+        assert!(check(":none", 3).contains("expected one of: :"));
     }
 
     #[test]

@@ -268,7 +268,13 @@ fn prepare(
     }
     match arguments.subject() {
         InitialTarget::Nothing => {}
-        InitialTarget::Process(name) => tally.add(session.attach(name))?,
+        InitialTarget::Process(name) => {
+            let outcome = session.attach(name);
+            if let (LineOutcome::Failed(ErrorCode::Ambiguous), Some(line)) = (&outcome, arguments.line_of_family()) {
+                session.note(format!("for all of them: `{line}`"));
+            }
+            tally.add(outcome)?;
+        }
         InitialTarget::Capture(path) => tally.add(match path.into_os_string().into_string() {
             Ok(path) => session.open_capture(path),
             Err(path) => session.fail(ErrorReport::of(format!("{} is not UTF-8", path.display()))),

@@ -29,6 +29,12 @@ fn a_wrong_command_line_is_2() {
     home.run(&["self", "snapshot"]).failed(2, "`snapshot` ends with pmdb: write `capture FILE`");
     home.run(&["-ex"]).failed(2, "--ex");
     home.run(&["self", "regions", "--json"]).failed(2, "options precede the process: `pmdb --json self regions`");
+    home.run(&["translate"]).failed(2, "`translate` is a command: `pmdb PID translate`\n");
+    home.run(&["heap"]).failed(2, "for all processes of a name `pmdb heap of NAME`");
+    home.run(&["-batch", "-x", ":nope", NOBODY]).failed(2, "no built-in command file is called :nope");
+    home.run(&["-batch", "-x", ":dma", NOBODY]).failed(2, "`:dma` needs BUFFER: pmdb -batch -x :dma PID BUFFER\n");
+    home.run(&["translate", "phys:0x1000"]).failed(2, "`pmdb who phys:0x1000` lists those that map the frame\n");
+    home.run(&["who", "0x1000"]).failed(2, "`pmdb who phys:0x1000` or `pmdb PID who 0x1000`\n");
 }
 
 #[test]
@@ -50,6 +56,11 @@ fn a_name_of_several_processes_is_1_and_those_that_have_exited_do_not_count() {
     let mut two = Command::new(&program).arg("600").spawn().unwrap();
     let (first, second) = (one.id().to_string(), two.id().to_string());
     home.run(&["-p", &name, "-batch"]).failed(1, &format!("2 processes are called `{name}`: choose a PID\n"));
+    let all = home.run(&[&name, "account", "by", "mapping"]);
+    let line = format!("note: for all of them: `pmdb account of {name} by mapping`\n");
+    assert!(all.failed(1, "choose a PID\n").err.ends_with(&line), "{all:?}");
+    assert!(!home.run(&[&name, "regions"]).failed(1, "choose a PID\n").err.contains("note:"));
+    home.run(&[&name, "account", "of", &name]).is_fine();
     let line = format!("compare \"{name}\"");
     home.run(&["demo", "-q", "-batch", "-ex", &line]).failed(1, "`compare PID` compares with one of them\n");
     two.kill().unwrap();

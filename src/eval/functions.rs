@@ -37,6 +37,13 @@ impl Evaluator<'_> {
             Function::Page => self.page(self.single(argument)?),
             Function::Region => self.region(to_address(&self.single(argument)?)?, at),
             Function::Symbol => self.symbol_text(to_address(&self.single(argument)?)?, at),
+            Function::Type => {
+                let value = match &argument.node {
+                    Range::Expression(expression) => self.evaluate_at(expression, at)?,
+                    _ => self.extent(argument)?.into(),
+                };
+                Ok(Value::Text(value.kind().word().to_owned()))
+            }
             Function::State | Function::Kind => {
                 let spans = self.pages_of(argument)?;
                 self.page_word(function, &spans, at)

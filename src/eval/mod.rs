@@ -127,6 +127,9 @@ pub fn argument(argument: &Spanned<lang::Argument>, scope: &dyn Scope) -> Result
         return Err(Error::new(argument.at, message).hint(hint));
     }
     let Some(range) = &argument.node.value else {
+        if is_too_large(&argument.node.text) {
+            return Err(Error::new(argument.at, "this number is larger than 2^64-1"));
+        }
         return Ok(text());
     };
     let is_name = matches!(&range.node, lang::Range::Expression(Expression::Name(_)));
@@ -134,6 +137,12 @@ pub fn argument(argument: &Spanned<lang::Argument>, scope: &dyn Scope) -> Result
         Err(error) if is_name && error.stopped.is_none() => Ok(text()),
         value => value,
     }
+}
+
+/// Returns whether a text that is no expression has only digits: a number, but a large one.
+fn is_too_large(text: &str) -> bool {
+    let is_digit = |digit: u8| digit.is_ascii_digit();
+    text.bytes().all(is_digit) && text.trim_start_matches('0').len() == text.len() && text.parse::<u64>().is_err()
 }
 
 /// Returns an address of the target. A number that is not negative is one, and a range converts to its first address.

@@ -315,6 +315,8 @@ worded! {
         Size = "size",
         /// `symbol(A)`: the symbol at an address, text.
         Symbol = "symbol",
+        /// `type(V)`: the type of a value in one word, text.
+        Type = "type",
         /// `count(R where F)`: pages.
         Count = "count",
         /// `bytes(R where F)`: the same in bytes.

@@ -270,7 +270,8 @@ impl Assertions {
 pub(super) fn failure(assertion: &AssertionReport) -> String {
     let file = assertion.place.as_ref().and_then(|place| place.file.as_ref());
     let is_built_in = file.is_some_and(|file| file.as_bytes().starts_with(b":"));
-    let is_said = |of: &&AssertionValue| is_built_in && assertion.message.is_some() && of.expression.starts_with('$');
+    let is_variable = |text: &str| text.starts_with('$') || text.contains("($") && !text.contains(" where ");
+    let is_said = |of: &&AssertionValue| is_built_in && assertion.message.is_some() && is_variable(&of.expression);
     let message = assertion.message.as_deref();
     let values = assertion.values.iter().filter(|of| !is_said(of)).map(|of| {
         let wanted = of.wanted.as_ref();

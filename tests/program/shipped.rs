@@ -416,9 +416,14 @@ fn all_pages_of_an_array_are_checked() {
         let refused = self::run(&["-x", ":dma", &pid, "buffer", "1M"]);
         assert_eq!(refused.status.code(), Some(1), "{refused:?}");
         let found = String::from_utf8_lossy(&refused.stdout);
-        assert!(found.contains(&format!("FAILED: {pages} of {pages} pages are at or above 1 MiB")), "{found}");
+        assert!(
+            found.contains(&format!("FAILED: in memory; {pages} of {pages} pages are at or above 1 MiB; pieces: ")),
+            "{found}"
+        );
     }
-    for (limit, why) in [("1", "such as 4G"), ("32bit", "not a number"), ("4.5G", "a size has no fraction")] {
+    for (limit, why) in
+        [("1", "such as 4G"), ("32bit", "such as 4G"), ("4.5G", "such as 4G"), ("18446744073709551616", "larger than")]
+    {
         let refused = self::run(&["-x", ":dma", &pid, "buffer", limit]);
         let errors = String::from_utf8_lossy(&refused.stderr);
         assert!(errors.contains(why) && refused.stdout.is_empty(), "{refused:?}");
@@ -452,7 +457,7 @@ fn a_buffer_that_is_not_in_memory_or_moves_is_refused() {
     let moved = runs.find(|run| !is_absent(run)).expect("a page");
     let found = String::from_utf8_lossy(&moved.stdout);
     assert_eq!(moved.status.code(), Some(1), "{moved:?}");
-    assert!(found.contains("FAILED: pages of the buffer came, went or moved"), "{found}");
+    assert!(found.contains("; came, went or moved: "), "{found}");
 }
 
 /// A program of these lines of C, ready when it says so.
@@ -626,7 +631,16 @@ fn a_process_that_passes_a_limit_is_captured_under_a_free_name() {
     }
     drop(growing);
     let gone = run_in(folder.path(), &["-x", ":oom", "self"]);
-    assert!(String::from_utf8_lossy(&gone.stderr).contains("PID and LIMIT are needed"), "{gone:?}");
+    assert!(String::from_utf8_lossy(&gone.stderr).contains("`:oom` needs LIMIT"), "{gone:?}");
+    assert_eq!(gone.status.code(), Some(2), "{gone:?}");
+    for arguments in [&["lots"][..], &["0"], &["1T", "0"], &["1T", "1x"], &["1T", "0s"]] {
+        let refused = run_in(folder.path(), &[&["-x", ":oom", "self"], arguments].concat());
+        let errors = String::from_utf8_lossy(&refused.stderr);
+        assert!(refused.status.code() == Some(1) && refused.stdout.is_empty(), "{arguments:?}: {refused:?}");
+        assert!(errors.ends_with(", such as 3500M\n") || errors.ends_with(", such as 5 or 200ms\n"), "{errors}");
+    }
+    let percent = run(&["-x", ":hugepages", "self", "500"]);
+    assert!(String::from_utf8_lossy(&percent.stderr).contains("PERCENT is a number from 0 to 100\n"), "{percent:?}");
 }
 
 #[test]

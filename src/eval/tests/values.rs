@@ -34,6 +34,11 @@ fn arithmetic_needs_no_target() {
         ("pfn(phys:0x12345)", "frame pfn:0x12"),
         ("page(phys:0x12345)", "physical phys:0x12000"),
         ("page(0x12345)", "address 0x12000"),
+        ("type(3500M)", "text integer"),
+        ("type(1.5)", "text float"),
+        ("type(\"x\") == \"text\"", "integer 1"),
+        ("type(0x1000..0x2000)", "text range"),
+        ("type(phys:1)", "text physical"),
     ] {
         assert_eq!(world.print(text), value, "{text}");
     }
@@ -57,6 +62,8 @@ fn an_overflow_is_an_error_at_its_place() {
         ("-pfn:1", "-: page frames cannot be negated or inverted"),
         ("1 ~ \"1\"", "~: `~` needs two texts: the second is a regular expression"),
         ("\"a\" + 1", "\"a\": the text \"a\" is not a number"),
+        ("pfn:zz", "zz: `zz` is not a hexadecimal number"),
+        ("phys:face", "face: `face` is not a hexadecimal number"),
         ("pfn:(0 - 1)", "(0 - 1): -1 is negative"),
         ("0x10000000000000p", "0x10000000000000p: too many pages: their bytes pass 2^64-1"),
     ] {

@@ -217,5 +217,7 @@ pub(super) fn describe_all(expected: &[Expected]) -> Vec<String> {
             }
         }
     }
+    // Only an open parenthesis makes one possible, and then it is what is missing.
+    words.sort_by_key(|one| one != "`)`");
     words
 }

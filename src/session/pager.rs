@@ -18,7 +18,7 @@ const QUESTION: &str = "--Type <RET> for more, q to quit, c to continue without 
 const NOT_RUN: &str = "This was not run: type q first, then the command at the prompt.";
 
 /// The remark for a line that is neither an answer nor a command.
-const NO_ANSWER: &str = "Neither an answer nor a command.";
+const NO_ANSWER: &str = "Not an answer: Enter shows more, q quits, c continues without paging. A command runs.";
 
 /// Counts rows, and stops with a question when the screen is full. A command in the place of an answer leaves it.
 #[derive(Debug)]

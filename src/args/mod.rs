@@ -178,7 +178,7 @@ impl Arguments {
         !self.generate.is_empty()
     }
 
-    /// Returns the text of `--generate`. It is empty for `all`, which writes files.
+    /// Returns the text of `--generate`. Of `all`, which writes files, it says where they are.
     ///
     /// # Errors
     /// Fails if a file cannot be written.
@@ -187,7 +187,8 @@ impl Arguments {
         command.build();
         match self.generate.as_slice() {
             [all, directory] if all == "all" => {
-                generate::tree::write(Path::new(directory), &command).map(|()| String::new())
+                let written = generate::tree::write(Path::new(directory), &command);
+                written.map(|()| format!("all files are in {directory}/share\n"))
             }
             [what, directory] => {
                 let what = GeneratedFile::from_str(what, false).map_err(io::Error::other)?;
@@ -228,6 +229,9 @@ impl Arguments {
         let refused = |message: String| Err(refusal(message));
         match self.generate.as_slice() {
             [] => Ok(()),
+            [what, directory] if directory.is_empty() => {
+                refused(format!("the directory of `--generate {what}` has no name: `.` is the current one"))
+            }
             [all, _] if all == "all" => Ok(()),
             [all] if all == "all" => refused("`--generate all` needs a directory: --generate all DIR".to_owned()),
             [what, ..] if GeneratedFile::from_str(what, false).is_err() => {

@@ -145,7 +145,7 @@ fn the_help_in_one_file_has_every_topic_and_command() {
 fn everything_is_written_where_packages_expect_it() {
     let home = Home::new();
     let run = home.run(&["--generate", "all", "usr"]);
-    assert_eq!(run.is_fine().out, "");
+    assert_eq!(run.is_fine().out, "all files are in usr/share\n");
     for (path, what) in [
         ("usr/share/man/man1/pmdb.1", "man"),
         ("usr/share/man/man7/pmdb-language.7", "man-language"),
@@ -160,11 +160,12 @@ fn everything_is_written_where_packages_expect_it() {
     }
     assert_eq!(home.read("usr/share/pmdb/scripts/tour.pmdb"), include_str!("../../scripts/tour.pmdb"));
     home.file("taken", "");
-    home.run(&["--generate", "all", "taken"]).failed(1, "cannot write");
+    home.run(&["--generate", "all", "taken"]).failed(1, ": taken is not a directory\n");
+    home.run(&["--generate", "all", ""]).failed(2, "has no name");
     home.run(&["--generate", "all"]).failed(2, "needs a directory");
     home.run(&["--generate", "man", "pages"]).is_fine();
     assert_eq!(home.read("pages/pmdb.1"), generated("man"));
-    home.run(&["--generate", "man", "taken"]).failed(1, "cannot write");
+    home.run(&["--generate", "man", "taken"]).failed(1, "taken/pmdb.1: taken is not a directory\n");
     home.run(&["--generate", "woman"]).failed(2, "man-json");
 }
 

@@ -4,7 +4,7 @@
 use super::{GeneratedFile, text};
 use clap::{Command, ValueEnum as _};
 use pmdb::own::new_file;
-use pmdb::session;
+use pmdb::{access, session};
 use std::path::Path;
 use std::{fs, io};
 
@@ -39,9 +39,16 @@ impl GeneratedFile {
 }
 
 fn write_file(path: &Path, text: &str) -> io::Result<()> {
-    let parent = path.parent().map_or(Ok(()), fs::create_dir_all);
-    let named = |error: io::Error| io::Error::new(error.kind(), format!("cannot write {}: {error}", path.display()));
-    parent.map_err(named)?;
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(|error| {
+            let file = parent.ancestors().find(|one| one.is_file());
+            let why = match file {
+                Some(file) => format!("{} is not a directory", file.display()),
+                None => access::words(error),
+            };
+            io::Error::other(format!("cannot write {}: {why}", path.display()))
+        })?;
+    }
     new_file::write(path, text.as_bytes()).map_err(io::Error::other)
 }
 

@@ -80,7 +80,9 @@ pub(super) fn entries_with(word: &str, context: &Context) -> Vec<Help> {
 /// The questions, commands and topics whose texts match.
 fn matching(about: &str, is_match: impl Fn(&[&str]) -> bool, context: &Context) -> Vec<Help> {
     let mut found = Vec::new();
-    let questions = QUESTIONS.iter().filter(|question| is_match(&question.texts()));
+    // The words for a question are not shown: the beginning of one would be found without a visible reason.
+    let word = about.to_lowercase();
+    let questions = QUESTIONS.iter().filter(|question| is_match(&question.texts()) || question.has_word(&word));
     let questions: Vec<_> = questions.map(|question| question.shown).collect();
     if !questions.is_empty() {
         found.push(Help::Questions(HelpQuestions { about: about.to_owned(), questions }));

@@ -100,6 +100,7 @@ fn what_is_no_memory_leads_to_the_line_that_was_meant() {
         ("explain ENOMEM", "`help enomem` leads to `info process` and `account frames`"),
         ("account enomem", "`help enomem` leads to"),
         ("help hep", "did you mean `heap` or `help`?"),
+        ("help foo", "no help on `foo`"),
         ("help alk", "did you mean `walk`?"),
         ("source oom", "`source :oom`"),
         ("frame 0x12345000", "`flags phys:ADDRESS`"),

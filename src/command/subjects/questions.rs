@@ -17,15 +17,20 @@ pub struct Question {
 }
 
 impl Question {
-    /// All that `apropos` searches.
-    pub fn texts(&self) -> Vec<&'static str> {
-        [self.shown.line, self.shown.asks].iter().chain(self.words).copied().collect()
+    /// The texts that the help shows.
+    pub fn texts(&self) -> [&'static str; 2] {
+        [self.shown.line, self.shown.asks]
+    }
+
+    /// Whether a word stands for the question.
+    pub fn has_word(&self, word: &str) -> bool {
+        self.words.contains(&word)
     }
 
     /// The questions that a word stands for.
     pub fn about(word: &str) -> impl Iterator<Item = &'static Question> + use<> {
         let word = word.to_lowercase();
-        QUESTIONS.iter().filter(move |question| question.words.contains(&word.as_str()))
+        QUESTIONS.iter().filter(move |question| question.has_word(&word))
     }
 }
 

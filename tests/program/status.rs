@@ -58,8 +58,8 @@ fn a_name_of_several_processes_is_1_and_those_that_have_exited_do_not_count() {
     home.run(&["-p", &name, "-batch"]).failed(1, &format!("2 processes are called `{name}`: choose a PID\n"));
     let all = home.run(&[&name, "account", "by", "mapping"]);
     let line = format!("note: for all of them: `pmdb account of {name} by mapping`\n");
-    assert!(all.failed(1, "choose a PID\n").err.ends_with(&line), "{all:?}");
-    assert!(!home.run(&[&name, "regions"]).failed(1, "choose a PID\n").err.contains("note:"));
+    assert!(all.failed(1, "choose a PID\n").out.ends_with(&line), "{all:?}");
+    assert!(!home.run(&[&name, "regions"]).failed(1, "choose a PID\n").out.contains("note:"));
     home.run(&[&name, "account", "of", &name]).is_fine();
     let line = format!("compare \"{name}\"");
     home.run(&["demo", "-q", "-batch", "-ex", &line]).failed(1, "`compare PID` compares with one of them\n");

@@ -342,7 +342,10 @@ fn every_question_has_a_line_that_runs() {
         let run = run_in(folder.path(), &["demo", "-ex", &typed]);
         let errors = String::from_utf8_lossy(&run.stderr);
         let lacks_rights = !shown && errors.contains("CAP_") || errors.contains("/proc/kcore");
-        assert!(run.status.success() && errors.is_empty() || lacks_rights, "{typed}\n{errors}");
+        // The frames of this run may all be above the limit, which is an answer too.
+        let is_judged = line.contains(":dma") && errors.contains("the device cannot use the buffer as it is\n");
+        let is_fine = run.status.success() && errors.is_empty();
+        assert!(is_fine || is_judged || lacks_rights, "{typed}\n{errors}");
         assert!(lacks_rights || !run.stdout.is_empty(), "{typed}");
     }
 }

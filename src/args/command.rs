@@ -58,13 +58,7 @@ impl Arguments {
             ));
         }
         words.append(&mut self.arguments);
-        // A line that needs no process is not kept from running because the name is that of several.
-        if let ([first, behind @ ..], Some(name)) = (words.as_slice(), &self.target)
-            && LANGUAGE.is_alone(first, behind.iter().map(String::as_str))
-            && matches!(process::resolve(name), Err(process::Error::Ambiguous { .. }))
-        {
-            self.target = None;
-        }
+        self.leave_ambiguous_process(&words);
         let text = words.join(" ");
         let parsed = LANGUAGE.parse_line(&text);
         if parsed.is_err()
@@ -94,6 +88,16 @@ impl Arguments {
     /// Returns whether a line takes a snapshot that nothing can use: it lasts as long as pmdb.
     fn is_lost_snapshot(&self, words: &[String]) -> bool {
         words.first().is_some_and(|first| first == "snapshot") && !words.iter().any(|word| word == "to")
+    }
+
+    /// Leaves out the name of several processes before a line that needs none.
+    fn leave_ambiguous_process(&mut self, words: &[String]) {
+        if let ([first, behind @ ..], Some(name)) = (words, &self.target)
+            && LANGUAGE.is_alone(first, behind.iter().map(String::as_str))
+            && matches!(process::resolve(name), Err(process::Error::Ambiguous { .. }))
+        {
+            self.target = None;
+        }
     }
 
     /// The error for `who 0x7f00`: the process is missing, or `phys:`.

@@ -67,6 +67,14 @@ impl Puppet {
         }
     }
 
+    /// Makes a huge page again of what was one, which is kept from khugepaged; or the error number.
+    pub fn collapses(&mut self, memory: u64, pages: u64) -> Result<(), i32> {
+        self.advises(memory, pages, libc::MADV_HUGEPAGE)?;
+        let collapsed = self.advises(memory, pages, MADV_COLLAPSE);
+        self.advises(memory, pages, libc::MADV_NOHUGEPAGE)?;
+        collapsed
+    }
+
     /// New hugetlb memory of that page size, without a reservation; or the error number.
     pub fn maps_unreserved(&mut self, bytes: u64) -> Result<u64, i64> {
         let size = bytes.trailing_zeros().into();

@@ -31,7 +31,6 @@ pub const TESTS: &[Test] = &[
 ];
 
 const MADV_DONTNEED: i32 = 4;
-const MADV_COLLAPSE: i32 = 25;
 
 /// Looks at some pages of a puppet.
 struct Watch {
@@ -232,7 +231,7 @@ fn split_and_collapsed() {
         puppet.does("protect", &[memory + 3 * page_bytes(), page_bytes(), rights]);
     }
     assert_eq!(watch.changes(), [page_change(Split, memory, pages, Present, Present)]);
-    if let Err(error) = puppet.advises(memory, pages, MADV_COLLAPSE) {
+    if let Err(error) = puppet.collapses(memory, pages) {
         return skip(NAME, &format!("MADV_COLLAPSE: error {error}"));
     }
     assert_eq!(watch.changes(), [page_change(Collapsed, memory, pages, Present, Present)]);
@@ -246,7 +245,7 @@ fn split_and_collapsed() {
     );
     puppet.writes(memory, 1);
     assert_eq!(watch.changes(), [page_change(Came, memory, 1, Untouched, Present)]);
-    if let Err(error) = puppet.advises(memory, pages, MADV_COLLAPSE) {
+    if let Err(error) = puppet.collapses(memory, pages) {
         return skip(NAME, &format!("MADV_COLLAPSE: error {error}"));
     }
     assert_eq!(watch.changes(), [page_change(Collapsed, memory, pages, Present, Present)]);

@@ -7,7 +7,7 @@ use crate::hint;
 use crate::kernel::text::unescape;
 use crate::kernel::words::Worded;
 use crate::kernel::{AddressRange, Device, Name, Region};
-use crate::lang::{self, Expression, Function, Span, Spanned, spelling};
+use crate::lang::{self, Expression, Function, Span, Spanned, listed, spelling};
 use crate::process;
 use crate::symbol::SymbolAt;
 
@@ -328,11 +328,7 @@ pub(super) fn looks_like_file(word: &str) -> bool {
 /// Makes the question for one of these names, each as it has to be typed.
 pub(super) fn did_you_mean(names: impl IntoIterator<Item = String>) -> String {
     let names: Vec<String> = names.into_iter().map(|name| format!("`{}`", spelling(&name))).collect();
-    let alternatives = match names.as_slice() {
-        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
-        _ => names.concat(),
-    };
-    format!("did you mean {alternatives}?")
+    format!("did you mean {}?", listed(&names, "or"))
 }
 
 /// Joins the items with commas, and cuts the list after some.

@@ -170,6 +170,14 @@ const MOST: usize = 3;
 /// is not `ps`, `all` is not `walk`.
 const SHORTEST: usize = 4;
 
+/// Joins items to `a, b and c`, with another word for `and`.
+pub fn listed<S: std::borrow::Borrow<str>>(items: &[S], and: &str) -> String {
+    match items {
+        [first @ .., last] if !first.is_empty() => format!("{} {and} {}", first.join(", "), last.borrow()),
+        items => items.concat(),
+    }
+}
+
 /// Returns the words that are most similar to `typed`, best first: those that begin with it, those that lack only its
 /// last one or two letters, and those that differ in one letter (two if `typed` has eight or more). Brackets and case
 /// are ignored.

@@ -34,7 +34,7 @@ pub mod script;
 pub mod setting;
 mod syntax;
 
-pub use error::{Candidate, Pasted, SyntaxError, near, with_word};
+pub use error::{Candidate, Pasted, SyntaxError, listed, near, with_word};
 pub use expected::Expected;
 pub(crate) use expression::is_operator_word;
 pub use field::{KeyFacts, TakenKeys, WrittenKey};

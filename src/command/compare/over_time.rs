@@ -11,7 +11,7 @@ use crate::inspect::AddressSpace;
 use crate::inspect::compare::{CopiesOverTime, SharedSums};
 use crate::kernel::words::worded;
 use crate::lang::parser::{Parsed, Tokens, count, mark, one_of};
-use crate::lang::{Count, Spanned};
+use crate::lang::{Count, Spanned, listed};
 use crate::render::Sink;
 use crate::render::units::size;
 use crate::report::SharedCounts;
@@ -141,10 +141,9 @@ impl Samples {
 fn of_ended(pids: &[u32], most: u64, has_totals: bool) -> String {
     const FEW: usize = 4;
     let few: Vec<_> = pids.iter().take(FEW).map(u32::to_string).collect();
-    let listed = match (few.as_slice(), pids.len() - few.len()) {
-        ([first @ .., last], 0) if !first.is_empty() => format!("{} and {last}", first.join(", ")),
-        (all, 0) => all.join(", "),
-        (all, more) => format!("{} and {more} more", all.join(", ")),
+    let listed = match pids.len() - few.len() {
+        0 => listed(&few, "and"),
+        more => format!("{} and {more} more", few.join(", ")),
     };
     let ended = if pids.len() == 1 { "has ended: its numbers are" } else { "have ended: their numbers are" };
     let left_out = if has_totals { ", and the totals have only processes of the last sample" } else { "" };

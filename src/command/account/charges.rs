@@ -7,7 +7,8 @@ use crate::command::attach::KEPT_WITH_GROUP;
 use crate::command::floor::Error;
 use crate::command::rows::pull;
 use crate::command::summary::all_frames;
-use crate::inspect::account::{Family, FamilySums, GroupCharges, MemoryFilesystem, MemoryObject, MemoryObjects};
+use crate::inspect::account::{Family, FamilySums, GroupCharges, MemoryObject, MemoryObjects};
+use crate::lang::listed;
 use crate::process::{self, CgroupMemory};
 use crate::render::columns::{Cell, Column, Table};
 use crate::render::text::Text;
@@ -64,20 +65,12 @@ fn freed_in_parts(row: &AccountCharge) -> String {
         return row.freed_by.to_owned();
     }
     let (actions, what): (Vec<_>, Vec<_>) = shown.iter().map(|(_, action, what)| (*action, *what)).unzip();
-    let below = format!("{} of those {} below that are its own", listed(&actions), listed(&what));
+    let below = format!("{} of those {} below that are its own", listed(&actions, "and"), listed(&what, "and"));
     let rest = parts.iter().fold(row.bytes, |rest, (most, ..)| rest.saturating_sub(*most));
     match row.segments {
         None => format!("{below}, or ipcrm (ipcs -m)"),
         Some(_) if is_worth_a_word(rest) => format!("{below}; the rest was not found"),
         Some(_) => below,
-    }
-}
-
-/// `rm, closing and ipcrm`
-fn listed(words: &[&str]) -> String {
-    match words {
-        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
-        words => words.concat(),
     }
 }
 
@@ -154,7 +147,9 @@ fn charge((class, bytes): (ChargeClass, u64), of: u64, objects: &Fact<MemoryObje
         of,
         freed_by: freed_by(class),
         held: shared.map(in_objects),
-        files: shared.map(|objects| in_files(objects).min(bytes)),
+        files: shared.map(|objects| {
+            objects.as_ref().map_or(0, |objects| filesystems::not_held(&objects.filesystems, false)).min(bytes)
+        }),
         segments: segments.map(|segments| in_segments(segments).min(bytes)),
     }
 }
@@ -188,12 +183,6 @@ fn held_by_processes(objects: &MemoryObjects) -> u64 {
     use ObjectKind::{Memfd, SharedAnonymous, SystemV, Tmpfs};
     let shared = objects.all.iter().filter(|object| matches!(object.kind, Memfd | Tmpfs | SharedAnonymous | SystemV));
     shared.map(MemoryObject::unmapped).fold(0, u64::saturating_add)
-}
-
-/// The shared memory in files of tmpfs that the processes do not hold.
-fn in_files(objects: &Fact<MemoryObjects>) -> u64 {
-    let found = objects.iter().flat_map(|objects| filesystems::holding(&objects.filesystems, false));
-    found.map(MemoryFilesystem::not_held).fold(0, u64::saturating_add)
 }
 
 /// The frames that are charged to the group and to those below it.

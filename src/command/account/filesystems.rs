@@ -74,9 +74,14 @@ fn kind(row: &AccountFilesystem) -> String {
     format!("{}{reserved}{part}", row.filesystem)
 }
 
-/// The filesystems that may have some of these bytes in files, those with the most first.
-pub(super) fn holding(filesystems: &MemoryFilesystems, is_hugetlb: bool) -> impl Iterator<Item = &MemoryFilesystem> {
+/// The filesystems of one kind, those with the most bytes first.
+fn of_kind(filesystems: &MemoryFilesystems, is_hugetlb: bool) -> impl Iterator<Item = &MemoryFilesystem> {
     filesystems.all.iter().filter(move |one| one.is_hugetlb == is_hugetlb)
+}
+
+/// The bytes of all files of one kind that the counted processes do not hold.
+pub(super) fn not_held(filesystems: &MemoryFilesystems, is_hugetlb: bool) -> u64 {
+    of_kind(filesystems, is_hugetlb).map(MemoryFilesystem::not_held).fold(0, u64::saturating_add)
 }
 
 /// Emits a row for each filesystem that may have some of `of` bytes in files. `others` of these bytes may be elsewhere.
@@ -86,8 +91,8 @@ pub(super) fn emit(
     (of, others): (u64, u64),
     sink: &mut dyn Sink,
 ) -> Result<(), Stopped> {
-    holding(filesystems, is_hugetlb).try_for_each(|one| sink.emit(&row(one, of)))?;
-    let known = holding(filesystems, is_hugetlb).map(MemoryFilesystem::not_held).fold(others, u64::saturating_add);
+    of_kind(filesystems, is_hugetlb).try_for_each(|one| sink.emit(&row(one, of)))?;
+    let known = not_held(filesystems, is_hugetlb).saturating_add(others);
     match &filesystems.unknown {
         Some(reason) if known < of => sink.note(format!("files may be in other filesystems too: {}", reason.cause())),
         _ => Ok(()),

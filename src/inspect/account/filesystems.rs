@@ -62,7 +62,8 @@ impl MemoryFilesystems {
     }
 }
 
-/// Returns the filesystems in memory that pmdb sees, whoever holds their files.
+/// Returns the mounted filesystems in memory that have files. No process is examined: any may hold the files.
+/// Filesystems of other mount namespaces are left out.
 ///
 /// # Errors
 /// Fails if the budget is over.

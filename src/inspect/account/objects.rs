@@ -450,27 +450,24 @@ impl ObjectCounter {
     fn add_segments(&mut self, machine: &Machine) -> Fact<Vec<MemoryObject>> {
         // A kernel without System V shared memory has no list.
         let (namespace, segments) = machine.segments()?;
-        let mut others = Vec::new();
+        let mut unattached = unattached(&namespace, &segments, machine);
+        unattached.retain(|object| !self.objects.contains_key(&object.identity));
         for segment in segments {
             let identity = ObjectIdentity::Segment(namespace.clone(), segment.number);
             if let Some(object) = self.objects.get_mut(&identity) {
                 object.is_removed = Some(segment.is_removed);
-            } else if segment.attached == 0 && segment.bytes > 0 {
-                let object = unattached(&segment, identity.clone(), machine);
-                let is_of_process = segment.creator.is_some_and(|one| self.processes.contains(&one));
-                if is_of_process && object.creator_runs != Some(false) {
-                    self.objects.insert(identity, object);
-                } else {
-                    others.push(object);
-                }
             }
         }
+        let is_of_process = |object: &MemoryObject| {
+            object.creator.is_some_and(|one| self.processes.contains(&one)) && object.creator_runs != Some(false)
+        };
+        let (own, others): (Vec<_>, Vec<_>) = unattached.into_iter().partition(is_of_process);
+        self.objects.extend(own.into_iter().map(|object| (object.identity.clone(), object)));
         if self.namespaces.iter().any(|own| *own != namespace) {
             let unlisted = Reason::NotApplicable("System V segments of another IPC namespace are not listed");
             self.may_lack(unlisted.clone());
             return Err(unlisted);
         }
-        others.sort_by_cached_key(|object| Reverse(object.bytes));
         Ok(others)
     }
 
@@ -508,19 +505,23 @@ impl ObjectCounter {
 /// Fails if the kernel does not list them.
 pub fn unattached_segments(machine: &Machine) -> Result<Vec<MemoryObject>> {
     let (namespace, segments) = machine.segments()?;
-    let lone = segments.iter().filter(|segment| segment.attached == 0 && segment.bytes > 0);
-    let identity = |number| ObjectIdentity::Segment(namespace.clone(), number);
-    let mut found: Vec<_> = lone.map(|segment| unattached(segment, identity(segment.number), machine)).collect();
-    found.sort_by_cached_key(|object| Reverse(object.bytes));
-    Ok(found)
+    Ok(unattached(&namespace, &segments, machine))
 }
 
-fn unattached(segment: &Segment, identity: ObjectIdentity, machine: &Machine) -> MemoryObject {
-    let name = Name::new(format!("/SYSV{:08x}", segment.key));
-    MemoryObject {
-        is_removed: Some(segment.is_removed),
-        creator: segment.creator,
-        creator_runs: machine.runs_creator(segment),
-        ..MemoryObject::new(ObjectKind::SystemV, identity, name, segment.bytes)
-    }
+/// Returns those of the segments with memory that no process has attached, the largest first.
+fn unattached(namespace: &Name, segments: &[Segment], machine: &Machine) -> Vec<MemoryObject> {
+    let lone = segments.iter().filter(|segment| segment.attached == 0 && segment.bytes > 0);
+    let object = |segment: &Segment| {
+        let identity = ObjectIdentity::Segment(namespace.clone(), segment.number);
+        let name = Name::new(format!("/SYSV{:08x}", segment.key));
+        MemoryObject {
+            is_removed: Some(segment.is_removed),
+            creator: segment.creator,
+            creator_runs: machine.runs_creator(segment),
+            ..MemoryObject::new(ObjectKind::SystemV, identity, name, segment.bytes)
+        }
+    };
+    let mut found: Vec<_> = lone.map(object).collect();
+    found.sort_by_cached_key(|object| Reverse(object.bytes));
+    found
 }

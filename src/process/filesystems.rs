@@ -9,43 +9,6 @@ use crate::kernel::{Device, Name};
 use crate::source::{File, Probe};
 use std::collections::{BTreeMap, BTreeSet};
 
-impl Process {
-    /// Returns the mounts with files in memory (tmpfs, hugetlbfs) that the process sees. Each mount costs one step.
-    ///
-    /// # Errors
-    /// Fails if the mounts cannot be read, or the budget is over.
-    pub fn memory_mounts(&self, budget: &mut Budget) -> Result<Vec<Mount>> {
-        core_notes::mounts(&**self.source(), File::Mounts, budget).map(in_memory)
-    }
-
-    /// Returns how full the filesystem of such a mount is. No file is opened.
-    ///
-    /// # Errors
-    /// Fails if the root of the process may not be entered, the mount is not visible, or the filesystem has no limit:
-    /// then it does not count its files.
-    pub fn filesystem_room(&self, mount: &Mount) -> Result<FilesystemRoom> {
-        room(self.source().fetch(Probe::Filesystem(mount.device, mount.point.as_bytes())), mount)
-    }
-}
-
-impl Machine {
-    /// Returns the mounts with files in memory that pmdb sees. Each mount costs one step.
-    ///
-    /// # Errors
-    /// Fails if the mounts cannot be read, or the budget is over.
-    pub fn memory_mounts(&self, budget: &mut Budget) -> Result<Vec<Mount>> {
-        core_notes::mounts(self.source(), File::OwnMounts, budget).map(in_memory)
-    }
-
-    /// Returns how full the filesystem of such a mount is. No file is opened.
-    ///
-    /// # Errors
-    /// Fails like [`Process::filesystem_room`].
-    pub fn filesystem_room(&self, mount: &Mount) -> Result<FilesystemRoom> {
-        room(self.source().fetch(Probe::OwnFilesystem(mount.device, mount.point.as_bytes())), mount)
-    }
-}
-
 /// A mounted filesystem in memory that a search has found.
 pub(crate) struct FoundFilesystem {
     /// The type: `tmpfs`, `devtmpfs`, `hugetlbfs` …
@@ -74,32 +37,36 @@ pub(crate) struct FilesystemSearch {
 impl FilesystemSearch {
     /// Adds those that pmdb sees. Each mount costs one step.
     pub fn add_own(&mut self, machine: &Machine, budget: &mut Budget) -> std::result::Result<(), OutOfBudget> {
-        let room = |mount: &Mount| machine.filesystem_room(mount);
-        self.add(machine.memory_mounts(budget), room, |mount| mount.point.clone()).map(drop)
+        let source = machine.source();
+        let room = |mount: &Mount| source.fetch(Probe::OwnFilesystem(mount.device, mount.point.as_bytes()));
+        let mounts = core_notes::mounts(source, File::OwnMounts, budget);
+        self.add(mounts, room, |mount| mount.point.clone()).map(drop)
     }
 
     /// Adds those that a process sees. Each mount costs one step.
     pub fn add_process(&mut self, process: &Process, budget: &mut Budget) -> std::result::Result<(), OutOfBudget> {
-        let link = |file| process.source().fetch(file).ok();
+        let source = &**process.source();
+        let link = |file| source.fetch(file).ok();
         // A capture has no links: there, not each process has an answer about each filesystem.
         let outlook = link(File::MountNamespace).zip(link(File::Root)).map(<[_; 2]>::from);
         if outlook.as_ref().is_some_and(|outlook| self.seen.contains(outlook)) {
             return Ok(());
         }
+        let room = |mount: &Mount| source.fetch(Probe::Filesystem(mount.device, mount.point.as_bytes()));
         let path = |mount: &Mount| {
             let root = format!("/proc/{}/root", process.identity().pid);
             Name::new([root.as_bytes(), mount.point.as_bytes()].concat())
         };
-        let is_known = self.add(process.memory_mounts(budget), |mount| process.filesystem_room(mount), path)?;
+        let is_known = self.add(core_notes::mounts(source, File::Mounts, budget), room, path)?;
         self.seen.extend(outlook.filter(|_| is_known));
         Ok(())
     }
 
-    /// Returns whether the mounts are known.
+    /// Adds those of the mounts that are in memory. Returns whether the mounts are known.
     fn add(
         &mut self,
         mounts: Result<Vec<Mount>>,
-        room: impl Fn(&Mount) -> Result<FilesystemRoom>,
+        room: impl Fn(&Mount) -> Result<Vec<u64>>,
         path: impl Fn(&Mount) -> Name,
     ) -> std::result::Result<bool, OutOfBudget> {
         let mounts = match mounts {
@@ -110,13 +77,19 @@ impl FilesystemSearch {
             }
             Ok(mounts) => mounts,
         };
-        for mount in mounts {
+        let in_memory =
+            |mount: &Mount| matches!(mount.memory_files(), Some(MemoryFiles::Shared | MemoryFiles::Hugetlb));
+        for mount in mounts.into_iter().filter(in_memory) {
             let (device, is_part) = (mount.device, mount.root.as_bytes() != b"/");
             // A part stands for the whole only as long as no mount of the whole is found.
             if self.found.get(&device).is_some_and(|known| is_part || !known.is_part) {
                 continue;
             }
-            match room(&mount) {
+            // Without a limit the filesystem does not count its files.
+            let without_limit =
+                || Error::not_available(format!("the {} at {} has no limit", mount.filesystem, mount.point));
+            let room = room(&mount).and_then(|words| FilesystemRoom::from_words(&words).ok_or_else(without_limit));
+            match room {
                 Err(Error::OutOfBudget(over)) => return Err(over),
                 Err(error) => _ = self.failed.entry(device).or_insert(error),
                 Ok(room) => {
@@ -133,16 +106,6 @@ impl FilesystemSearch {
         self.failed.retain(|device, _| !self.found.contains_key(device));
         (self.found.into_values(), self.unknown.or_else(|| self.failed.into_values().next()))
     }
-}
-
-fn in_memory(mut mounts: Vec<Mount>) -> Vec<Mount> {
-    mounts.retain(|mount| matches!(mount.memory_files(), Some(MemoryFiles::Shared | MemoryFiles::Hugetlb)));
-    mounts
-}
-
-fn room(words: Result<Vec<u64>>, mount: &Mount) -> Result<FilesystemRoom> {
-    let uncounted = || Error::not_available(format!("the {} at {} has no limit", mount.filesystem, mount.point));
-    FilesystemRoom::from_words(&words?).ok_or_else(uncounted)
 }
 
 #[cfg(test)]

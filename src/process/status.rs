@@ -134,9 +134,9 @@ impl Process {
     pub(crate) fn khugepaged_passes(&self) -> Option<u64> {
         let source = &**self.source();
         let passes = core_notes::setting(source, KernelSetting::CollapsePasses)?;
-        let age = age(source, core_notes::stat(source).ok()?.start_time)?;
-        let share = (age / uptime(source)?).clamp(0.0, 1.0);
-        Some((passes as f64 * share) as u64)
+        let uptime = uptime(source)?;
+        let age = uptime - start(source, core_notes::stat(source).ok()?.start_time)?;
+        Some((passes as f64 * (age / uptime).clamp(0.0, 1.0)) as u64)
     }
 
     /// Reads a limit of `/proc/PID/limits`, in bytes; `None` if it is unlimited.
@@ -308,8 +308,12 @@ fn joined_by_blanks(bytes: &[u8]) -> Name {
 
 /// Returns the seconds since a process started, from its start in clock ticks since boot.
 pub(super) fn age(source: &dyn Source, start_time: u64) -> Option<f64> {
-    let ticks = source.word(Probe::TicksPerSecond)?;
-    Some(uptime(source)? - start_time as f64 / ticks as f64)
+    Some(uptime(source)? - start(source, start_time)?)
+}
+
+/// Returns when a process started, in seconds since boot.
+fn start(source: &dyn Source, start_time: u64) -> Option<f64> {
+    Some(start_time as f64 / source.word(Probe::TicksPerSecond)? as f64)
 }
 
 /// Returns how long the machine runs, in seconds.

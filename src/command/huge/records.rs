@@ -254,26 +254,27 @@ pub(super) fn answer(pages: &HugePages, rows: &[HugeRow], range: Option<&str>) -
             format!(". {} is untouched: the next access maps a small page ({})", size(row.bytes), words(row))
         }
         Some(_) => format!(". Main reason ({}): {}", size(row.bytes), words(row)),
-        None if has_passed(pages) => {
-            let pins = if pages.pins != KnownPins::All { ": pages may be pinned (unknown here)" } else { "" };
-            format!(
-                ". Nothing visible keeps {} of it small, but khugepaged has passed about {} and left it{pins}",
-                size(row.bytes),
-                counted(pages.passes.unwrap_or_default(), "time"),
-            )
-        }
         None => {
-            let unless = if pages.pins != KnownPins::All { ", unless pages are pinned (unknown here)" } else { "" };
-            format!(". MADV_COLLAPSE or khugepaged can make {} of it huge{unless}", size(row.bytes))
+            let (bytes, knows_pins) = (size(row.bytes), pages.pins == KnownPins::All);
+            if let Some(passes) = passes(pages) {
+                let pins = if knows_pins { "" } else { ": pages may be pinned (unknown here)" };
+                format!(
+                    ". Nothing visible keeps {bytes} of it small, but khugepaged has passed {passes} and left it{pins}"
+                )
+            } else {
+                let unless = if knows_pins { "" } else { ", unless pages are pinned (unknown here)" };
+                format!(". MADV_COLLAPSE or khugepaged can make {bytes} of it huge{unless}")
+            }
         }
     });
     format!("{range}{} ({}) has {huge}{small}{why}", pages.process, pages.pid)
 }
 
-/// Whether khugepaged has come by, unless the memory or its advice is new.
-fn has_passed(pages: &HugePages) -> bool {
+/// How often khugepaged has passed, if that is often enough that it came by, unless the memory or its advice is new:
+/// `about 107 times`.
+fn passes(pages: &HugePages) -> Option<String> {
     const ENOUGH: u64 = 3;
-    pages.passes.is_some_and(|passes| passes >= ENOUGH)
+    pages.passes.filter(|passes| *passes >= ENOUGH).map(|passes| format!("about {}", counted(passes, "time")))
 }
 
 /// `libc.so.6`; the address of a region without a name.
@@ -381,13 +382,13 @@ fn blocks_and_past(lines: &mut Lines, pages: &HugePages) {
             let pace = format!("khugepaged examines at most {} every {}", size(bytes), duration(sleep as f64 / 1000.0));
             lines.line().indent(2).plain(pace + ", of all processes");
         }
-        if has_passed(pages) {
-            let passes = counted(pages.passes.unwrap_or_default(), "time");
+        let passes = passes(pages);
+        if let Some(passes) = &passes {
             let since = "since the process started: it came by, unless the memory or its advice is newer";
-            lines.line().indent(2).plain(format!("it has passed about {passes} {since}"));
+            lines.line().indent(2).plain(format!("it has passed {passes} {since}"));
         }
         lines.line().indent(2).plain("possible causes where nothing visible is in the way:");
-        for past in pages.past.iter().filter(|past| **past != HugePast::NotYet || !has_passed(pages)) {
+        for past in pages.past.iter().filter(|past| **past != HugePast::NotYet || passes.is_none()) {
             let unknown = match (past, pages.why.of("pins")) {
                 (HugePast::Pinned, Some(reason)) => format!(" (unknown here: {})", reason.cause()),
                 _ => String::new(),

@@ -363,11 +363,7 @@ impl Offers<'_> {
         let pointer_bytes = self.state.target().map(|target| u64::from(target.process.layout().pointer_bytes));
         let is_dereferenced = self.before.ends_with('*');
         self.rank = Rank::Symbol;
-        let mut budget = Budget::unlimited().within(self.patience);
         for (name, size) in found {
-            if budget.look().is_err() {
-                break;
-            }
             let Ok(name) = std::str::from_utf8(name.as_bytes()) else {
                 continue;
             };
@@ -376,8 +372,8 @@ impl Offers<'_> {
                 self.variable_of_program(name, ("", ""));
             }
             match place {
-                _ if !may_point || is_dereferenced => {}
                 Place::Symbol => {}
+                _ if !may_point || is_dereferenced => {}
                 Place::Range if !self.before.ends_with('(') => self.variable_of_program(name, ("region(*", ")")),
                 _ => self.variable_of_program(name, ("*", "")),
             }

@@ -323,25 +323,24 @@ impl Text {
     }
 
     fn write_folded(&mut self) {
-        if let Some((_, FoldedRows { rows, bytes, are_differences: true, .. })) = self.folded {
-            self.folded = None;
-            let text = match bytes {
-                0 => format!("{} without a difference", counted(rows, "more row")),
-                bytes => format!("under 1 % each: {}, {}", counted(rows, "row"), size(bytes)),
-            };
-            self.lines.line().indent(2).push(Role::Dim, text);
+        let Some((_, FoldedRows { mut names, rows, bytes, are_differences })) = self.folded.take() else {
+            return;
+        };
+        let line = self.lines.line();
+        line.indent(2);
+        if are_differences && bytes == 0 {
+            line.push(Role::Dim, format!("{} without a difference", counted(rows, "more row")));
+            return;
         }
-        if let Some((_, FoldedRows { mut names, rows, bytes, .. })) = self.folded.take() {
-            let line = self.lines.line();
-            line.indent(2).push(Role::Dim, "under 1 % each:");
-            if names.is_empty() {
-                names.push(format!("{}, {} (`full` lists them)", counted(rows, "row"), size(bytes)));
-            }
-            let mut separator = " ";
-            for name in names {
-                line.word(separator, Role::Dim, name);
-                separator = "; ";
-            }
+        line.push(Role::Dim, "under 1 % each:");
+        if names.is_empty() {
+            let more = if are_differences { "" } else { " (`full` lists them)" };
+            names.push(format!("{}, {}{more}", counted(rows, "row"), size(bytes)));
+        }
+        let mut separator = " ";
+        for name in names {
+            line.word(separator, Role::Dim, name);
+            separator = "; ";
         }
     }
 

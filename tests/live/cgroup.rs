@@ -38,6 +38,9 @@ impl Cgroup {
     }
 
     pub fn called(name: &[u8]) -> Result<Cgroup, String> {
+        if !support::is_root() {
+            return Err("only root makes cgroups".into());
+        }
         let path = hierarchy()?.join(OsStr::from_bytes(name));
         let made = system::cgroup(&path)?;
         // In cgroup v2 a group has the controllers that its parent delegates.
@@ -150,16 +153,13 @@ fn hostile_program(folder: &Path) -> Result<PathBuf, String> {
 /// The target must not be ended because pmdb, beside it in one group, reads its files.
 fn a_file_takes_no_memory_that_its_group_does_not_have() {
     let name = "cgroup::a_file_takes_no_memory_that_its_group_does_not_have";
-    if !support::is_root() {
-        return skip(name, "only root makes cgroups");
-    }
+    let cgroup = match Cgroup::make() {
+        Ok(cgroup) => cgroup,
+        Err(reason) => return skip(name, &reason),
+    };
     let folder = tempfile::tempdir().expect("a directory");
     let program = match hostile_program(folder.path()) {
         Ok(program) => program,
-        Err(reason) => return skip(name, &reason),
-    };
-    let cgroup = match Cgroup::make() {
-        Ok(cgroup) => cgroup,
         Err(reason) => return skip(name, &reason),
     };
     let limit = ["memory.max", "memory.limit_in_bytes"].map(|name| cgroup.path.join(name));

@@ -276,9 +276,6 @@ fn plain_command_line(pid: u64) -> String {
 pub fn a_cgroup_with_page_cache() {
     const NAME: &str = "account::a_cgroup_with_page_cache";
     const CACHE: u64 = 100 << 20;
-    if !support::is_root() {
-        return skip(NAME, "only root makes cgroups");
-    }
     let cgroup = match Cgroup::make() {
         Ok(cgroup) => cgroup,
         Err(reason) => return skip(NAME, &reason),
@@ -359,9 +356,6 @@ pub fn a_cgroup_with_page_cache() {
 /// Memory that was touched before its process came stays charged to the group before.
 pub fn a_cgroup_that_is_charged_less() {
     const NAME: &str = "account::a_cgroup_that_is_charged_less";
-    if !support::is_root() {
-        return skip(NAME, "only root makes cgroups");
-    }
     let name = format!("pmdb-live-{}", std::process::id());
     let cgroup = match Cgroup::called(name.as_bytes()) {
         Ok(cgroup) => cgroup,

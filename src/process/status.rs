@@ -11,7 +11,7 @@ use crate::kernel::numa::{self, PolicyNodes};
 use crate::kernel::status::{Registers, ResourceLimit, Stat, ThreadState};
 use crate::kernel::text::BadLine;
 use crate::kernel::{AddressRange, Name, PageMapEntry, VirtualAddress, WordFile};
-use crate::source::{Answer, File, KernelSetting, List, Probe, Query, Source, as_words};
+use crate::source::{Answer, File, List, Probe, Query, Source, as_words};
 use procfs::FromRead;
 #[cfg(feature = "cli")]
 use std::collections::BTreeMap;
@@ -133,7 +133,7 @@ impl Process {
     #[cfg(feature = "cli")]
     pub(crate) fn khugepaged_passes(&self) -> Option<u64> {
         let source = &**self.source();
-        let passes = core_notes::setting(source, KernelSetting::CollapsePasses)?;
+        let passes = core_notes::setting(source, crate::source::KernelSetting::CollapsePasses)?;
         let uptime = uptime(source)?;
         let age = uptime - start(source, core_notes::stat(source).ok()?.start_time)?;
         Some((passes as f64 * (age / uptime).clamp(0.0, 1.0)) as u64)

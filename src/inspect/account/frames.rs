@@ -55,7 +55,7 @@ impl FrameClasses {
     pub fn of(&mut self, flags: PageFlags) -> FrameClass {
         let flags = flags - self.false_flags;
         let is_bare_tail = flags == PageFlags::COMPOUND_TAIL || flags == THP_TAIL;
-        self.head = if is_bare_tail { self.head } else { class(flags) };
+        self.head = if is_bare_tail { self.head } else { FrameClass::of(flags) };
         self.head
     }
 }
@@ -125,27 +125,29 @@ impl FrameAccount {
 /// The flags that a tail of a transparent huge page has before Linux 6.10.
 const THP_TAIL: PageFlags = PageFlags::COMPOUND_TAIL.union(PageFlags::THP);
 
-/// Returns the class of a frame with these flags: the first that applies.
-fn class(flags: PageFlags) -> FrameClass {
-    use PageFlags as F;
-    let cached = F::LRU | F::UPTODATE | F::DIRTY | F::WRITEBACK;
-    let classes = [
-        (F::HWPOISON, FrameClass::Poisoned),
-        (F::OFFLINE, FrameClass::Offline),
-        (F::BUDDY, FrameClass::Free),
-        (F::PGTABLE, FrameClass::PageTables),
-        (F::SLAB, FrameClass::Slab),
-        (F::ZERO_PAGE, FrameClass::Zero),
-        (F::HUGE, FrameClass::Hugetlb),
-        (F::KSM, FrameClass::Merged),
-        (F::ANON, FrameClass::Anonymous),
-        (F::SWAPBACKED, FrameClass::SharedMemory),
-        (cached, FrameClass::PageCache),
-        (F::RESERVED, FrameClass::Reserved),
-        (F::MMAP, FrameClass::Driver),
-    ];
-    let found = classes.into_iter().find(|(flag, _)| flags.intersects(*flag));
-    found.map_or(FrameClass::NoMark, |(_, class)| class)
+impl FrameClass {
+    /// Returns the class of a frame with these flags: the first that applies.
+    pub(super) fn of(flags: PageFlags) -> Self {
+        use PageFlags as F;
+        let cached = F::LRU | F::UPTODATE | F::DIRTY | F::WRITEBACK;
+        let classes = [
+            (F::HWPOISON, FrameClass::Poisoned),
+            (F::OFFLINE, FrameClass::Offline),
+            (F::BUDDY, FrameClass::Free),
+            (F::PGTABLE, FrameClass::PageTables),
+            (F::SLAB, FrameClass::Slab),
+            (F::ZERO_PAGE, FrameClass::Zero),
+            (F::HUGE, FrameClass::Hugetlb),
+            (F::KSM, FrameClass::Merged),
+            (F::ANON, FrameClass::Anonymous),
+            (F::SWAPBACKED, FrameClass::SharedMemory),
+            (cached, FrameClass::PageCache),
+            (F::RESERVED, FrameClass::Reserved),
+            (F::MMAP, FrameClass::Driver),
+        ];
+        let found = classes.into_iter().find(|(flag, _)| flags.intersects(*flag));
+        found.map_or(FrameClass::NoMark, |(_, class)| class)
+    }
 }
 
 /// Returns the counter of the kernel for a class: the fields of `/proc/meminfo`, and the bytes. Returns `None` if there
@@ -187,7 +189,7 @@ mod tests {
     fn classes_by_flags() {
         let class_of = |names: &[&str]| {
             let flags = names.iter().filter_map(|name| PageFlags::from_flag_name(name));
-            class(flags.fold(PageFlags::empty(), PageFlags::union))
+            FrameClass::of(flags.fold(PageFlags::empty(), PageFlags::union))
         };
         assert_eq!(class_of(&["anon", "swapbacked", "lru", "uptodate"]), FrameClass::Anonymous);
         assert_eq!(class_of(&["swapbacked", "lru", "uptodate"]), FrameClass::SharedMemory);

@@ -194,7 +194,7 @@ impl ProcessScan<'_> {
 
 /// The places where a frame can be mapped, as its flags show.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FrameClass {
+pub enum MappingPlaces {
     /// No process can map the frame, for this reason.
     Unmappable(&'static str),
     /// A page of the page cache, also of shared memory: it is mapped only at its offset in its file.
@@ -206,12 +206,12 @@ pub enum FrameClass {
     SharedConstant,
 }
 
-impl FrameClass {
+impl MappingPlaces {
     pub fn of(flags: &Fact<PageFlags>) -> Self {
         let flags = match flags {
             Ok(flags) => *flags,
-            Err(Reason::NotApplicable(why)) => return FrameClass::Unmappable(why),
-            Err(_) => return FrameClass::Anonymous,
+            Err(Reason::NotApplicable(why)) => return MappingPlaces::Unmappable(why),
+            Err(_) => return MappingPlaces::Anonymous,
         };
         // A page with a page type is not mapped, as the type and the map count share a word of `struct page`. Types are
         // checked first: kernels from 6.12 on set false flags on pages of the slab.
@@ -224,17 +224,17 @@ impl FrameClass {
         ];
         for (flag, why) in types {
             if flags.contains(flag) {
-                return FrameClass::Unmappable(why);
+                return MappingPlaces::Unmappable(why);
             }
         }
         // A page that a driver inserted was never read in, and so is not UPTODATE.
         let in_page_cache = flags.contains(PageFlags::UPTODATE) && !flags.contains(PageFlags::ANON);
         if flags.intersects(PageFlags::ZERO_PAGE.union(PageFlags::KSM)) {
-            FrameClass::SharedConstant
+            MappingPlaces::SharedConstant
         } else if in_page_cache && !flags.contains(PageFlags::RESERVED) {
-            FrameClass::File
+            MappingPlaces::File
         } else {
-            FrameClass::Anonymous
+            MappingPlaces::Anonymous
         }
     }
 }

@@ -4,7 +4,7 @@
 use super::question::{EndCause, FrameQuestion, SearchEvent, SearchSummary};
 use super::recorded::RecordReader;
 use super::reported::{Candidate, ReportedMappings, recheck};
-use super::scan::{self, FrameClass, FrameScanner, ScanBuffer};
+use super::scan::{self, FrameScanner, MappingPlaces, ScanBuffer};
 use super::visit::{CandidateState, Clue, Findings, Visit, VisitMode, Visitor};
 use crate::budget::Budget;
 use crate::inspect::frames::{count_of, flags_of};
@@ -28,7 +28,7 @@ pub struct Search {
     map_count: Fact<u64>,
     /// The reason why the map count is not the number of mappings, if it is not.
     counted: Fact<()>,
-    class: FrameClass,
+    places: MappingPlaces,
     scanner: FrameScanner,
     /// All processes, relatives first. In a round by records, only the processes that they name.
     candidates: Vec<Candidate>,
@@ -85,9 +85,11 @@ impl Search {
             machine: Arc::clone(machine),
             question: question.clone(),
             budget: Budget::unlimited(),
-            class: match FrameClass::of(&flags) {
-                FrameClass::SharedConstant if is_not_merged(machine, question.frame, &flags) => FrameClass::Anonymous,
-                class => class,
+            places: match MappingPlaces::of(&flags) {
+                MappingPlaces::SharedConstant if is_not_merged(machine, question.frame, &flags) => {
+                    MappingPlaces::Anonymous
+                }
+                places => places,
             },
             reports: ReportedMappings::new(machine, counted.is_ok(), question.limit),
             counted,
@@ -102,7 +104,7 @@ impl Search {
             round: None,
             end_cause: None,
         };
-        if let FrameClass::Unmappable(why) = search.class {
+        if let MappingPlaces::Unmappable(why) = search.places {
             search.end_cause = Some(EndCause::Nobody(why));
         } else if search.can_ask_records() {
             search.how = VisitMode::Records;
@@ -114,7 +116,7 @@ impl Search {
 
     /// Returns whether the kernel's records may lead to all mappings of the frame.
     fn can_ask_records(&self) -> bool {
-        let is_recorded = matches!(self.class, FrameClass::File | FrameClass::Anonymous);
+        let is_recorded = matches!(self.places, MappingPlaces::File | MappingPlaces::Anonymous);
         is_recorded && self.counted.is_ok() && self.machine.require_records(RecordParts::OWNER).is_ok()
     }
 
@@ -239,7 +241,7 @@ impl Search {
             machine: Arc::clone(&self.machine),
             scan: self.question.scan,
             scanner: self.scanner,
-            class: self.class,
+            places: self.places,
             how: self.how,
         });
         let pool = Pool::new(Arc::clone(&visitor), self.budget.clone());
@@ -312,10 +314,10 @@ impl Search {
 
     /// Returns the clue of a mapping at `address`.
     fn clue(&self, address: VirtualAddress, region: Option<&Region>) -> Option<Clue> {
-        match self.class {
-            FrameClass::Unmappable(_) | FrameClass::SharedConstant => None,
-            FrameClass::Anonymous => Some(Clue::Address(address)),
-            FrameClass::File => {
+        match self.places {
+            MappingPlaces::Unmappable(_) | MappingPlaces::SharedConstant => None,
+            MappingPlaces::Anonymous => Some(Clue::Address(address)),
+            MappingPlaces::File => {
                 let region = region?;
                 Some(Clue::File { device: region.device, inode: region.inode, offset: region.file_offset(address)? })
             }

@@ -1,6 +1,6 @@
 //! Visits one process: finds its pages that map the frame, by a clue or by a scan.
 
-use super::scan::{FrameClass, FrameScanner, ProcessScan, ScanBuffer, ScanHits};
+use super::scan::{FrameScanner, MappingPlaces, ProcessScan, ScanBuffer, ScanHits};
 use crate::budget::{Budget, OutOfBudget};
 use crate::inspect::ordered_pool::{Spread, Work};
 use crate::inspect::{Error, Result};
@@ -30,7 +30,7 @@ pub enum VisitMode {
     Records,
     /// Reads only the pages to which the clue leads.
     Follow(Clue),
-    /// Reads all populated pages that can be of the class of the frame.
+    /// Reads all populated pages where the frame can be mapped.
     Search,
 }
 
@@ -52,7 +52,7 @@ pub struct Visitor {
     /// Whether PAGEMAP_SCAN may be used.
     pub scan: bool,
     pub scanner: FrameScanner,
-    pub class: FrameClass,
+    pub places: MappingPlaces,
     pub how: VisitMode,
 }
 
@@ -154,7 +154,7 @@ impl Visitor {
 
     /// Returns the ranges of a process that can map the frame.
     fn ranges_to_search(&self, process: &Process, budget: &mut Budget) -> Result<Vec<AddressRange>> {
-        let is_of_file = self.class == FrameClass::File;
+        let is_of_file = self.places == MappingPlaces::File;
         if !is_of_file && process.has_scan() {
             return Ok(Vec::from_iter(self.scanner.all_addresses()));
         }

@@ -8,6 +8,7 @@ use crate::inspect::hidden_words::{UNREAD, hide};
 use crate::kernel::{FrameNumber, PageFlags, WordFile};
 use crate::own::memory::Growth;
 use crate::process::Machine;
+use crate::report::FrameClass;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -344,18 +345,18 @@ impl BlockFrame {
 impl FrameKind {
     /// Returns the kind of a mapped frame with these flags.
     fn of(flags: PageFlags) -> Self {
-        use PageFlags as F;
-        let is_in_folio = flags.is_in_large_folio();
-        let by_folio = |one, in_folio| if is_in_folio { in_folio } else { one };
-        match flags {
-            // The frame was reused since: a slab is never mapped, and its word has false bits.
-            _ if flags.contains(F::SLAB) => FrameKind::Unknown,
-            _ if flags.intersects(F::ZERO_PAGE | F::HUGE) => FrameKind::Beside,
-            _ if flags.contains(F::RESERVED) => FrameKind::Beside,
-            _ if flags.contains(F::KSM) => FrameKind::Merged,
-            _ if flags.contains(F::ANON) => by_folio(FrameKind::Private, FrameKind::PrivateInFolio),
-            _ if flags.contains(F::SWAPBACKED) => by_folio(FrameKind::Shmem, FrameKind::ShmemInFolio),
-            _ => by_folio(FrameKind::File, FrameKind::FileInFolio),
+        let by_folio = |one, in_folio| if flags.is_in_large_folio() { in_folio } else { one };
+        // Rss counts a frame with an error by its other flags.
+        match FrameClass::of(flags - PageFlags::HWPOISON) {
+            // No process maps such a frame: it was reused since.
+            FrameClass::Slab | FrameClass::Free | FrameClass::PageTables | FrameClass::Offline => FrameKind::Unknown,
+            FrameClass::Zero | FrameClass::Hugetlb | FrameClass::Reserved => FrameKind::Beside,
+            FrameClass::Merged => FrameKind::Merged,
+            FrameClass::Anonymous => by_folio(FrameKind::Private, FrameKind::PrivateInFolio),
+            FrameClass::SharedMemory => by_folio(FrameKind::Shmem, FrameKind::ShmemInFolio),
+            FrameClass::PageCache | FrameClass::Driver | FrameClass::NoMark | FrameClass::Poisoned => {
+                by_folio(FrameKind::File, FrameKind::FileInFolio)
+            }
         }
     }
 
@@ -422,6 +423,8 @@ mod tests {
         assert_eq!(kind(&["zero_page", "reserved"]), FrameKind::Beside);
         assert_eq!(kind(&["huge", "compound_head"]), FrameKind::Beside);
         assert_eq!(kind(&["slab", "anon", "ksm"]), FrameKind::Unknown);
+        assert_eq!(kind(&["buddy"]), FrameKind::Unknown);
+        assert_eq!(kind(&["hwpoison", "anon", "lru"]), FrameKind::Private);
     }
 
     #[test]

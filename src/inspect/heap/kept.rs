@@ -1,9 +1,9 @@
 //! Data about the pieces of an arena that a walk keeps beside their sums. The pieces are added in address order.
 
 use super::piece_words::PieceWords;
-use super::pieces::{HeapPiece, PieceKind};
+use super::pieces::HeapPiece;
 use super::uses::PageUses;
-use super::walk::HeapChunk;
+use super::walk::ChunkRun;
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::VirtualAddress;
 
@@ -20,14 +20,11 @@ pub(super) enum Kept {
 }
 
 impl Kept {
-    pub(super) fn add_chunks(&mut self, chunks: &[HeapChunk], budget: &mut Budget) -> Result<(), OutOfBudget> {
-        if matches!(self, Kept::Nothing) {
-            return Ok(());
+    pub(super) fn add_chunks(&mut self, runs: &[ChunkRun], budget: &mut Budget) -> Result<(), OutOfBudget> {
+        match self {
+            Kept::Nothing => Ok(()),
+            _ => runs.iter().flat_map(|run| run.pieces()).try_for_each(|piece| self.add(piece, budget)),
         }
-        chunks.iter().try_for_each(|chunk| {
-            let kind = if chunk.is_in_use { PieceKind::InUse } else { PieceKind::Free };
-            self.add(HeapPiece { start: chunk.start, bytes: chunk.size, kind }, budget)
-        })
     }
 
     pub(super) fn add(&mut self, piece: HeapPiece, budget: &mut Budget) -> Result<(), OutOfBudget> {

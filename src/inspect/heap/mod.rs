@@ -63,8 +63,8 @@ use std::ops::Range;
 use sums::Sums;
 pub use sums::{KeptPages, SizeClass};
 pub use uses::HeapUse;
-use walk::{Broken, ChunkLayout, FLAGS, Stretch, StretchEnd};
-pub use walk::{ChunkSum, HeapChunk};
+pub use walk::ChunkSum;
+use walk::{Broken, ChunkLayout, ChunkRun, FLAGS, Stretch, StretchEnd};
 use words::{END_OF_MEMORY, ProcessWords, Words};
 pub use written::{RecordedCounts, record};
 
@@ -502,9 +502,9 @@ impl Walk {
         first: u64,
     ) -> Result<std::result::Result<StretchEnd, Broken>> {
         let (sums, kept) = (&mut self.sums, &mut self.kept);
-        stretch.walk(words, first, &mut |chunks, budget| {
-            kept.add_chunks(chunks, budget)?;
-            chunks.iter().try_for_each(|chunk| sums.add(*chunk, stretch.layout, budget))
+        stretch.walk(words, first, &mut |runs, budget| {
+            kept.add_chunks(runs, budget)?;
+            runs.iter().try_for_each(|run| sums.add(*run, stretch.layout, budget))
         })
     }
 
@@ -525,12 +525,12 @@ fn next_stretch(words: &mut ProcessWords<'_>, stretch: &Stretch, from: u64) -> R
     let mut next = stretch.layout.first_chunk(from);
     while let Some(at) = next.filter(|at| *at < stretch.top) {
         words.budget().go_on()?;
-        let mut chunks = 0;
-        let count = &mut |some: &[HeapChunk], _: &mut Budget| {
-            chunks += some.len();
+        let mut runs = 0;
+        let count = &mut |some: &[ChunkRun], _: &mut Budget| {
+            runs += some.len();
             Ok(())
         };
-        if stretch.walk(words, at, count)?.is_ok() && chunks > 0 {
+        if stretch.walk(words, at, count)?.is_ok() && runs > 0 {
             return Ok(Some(at));
         }
         next = at.checked_add(stretch.layout.alignment);

@@ -6,9 +6,9 @@
 //! only if their bytes are those that it has from the kernel.
 
 use super::pieces::PieceKind;
-use super::walk::{Broken, ChunkLayout, FLAGS, Stretch, StretchEnd};
+use super::walk::{Broken, ChunkLayout, ChunkRun, FLAGS, Stretch, StretchEnd};
 use super::words::{END_OF_MEMORY, ProcessWords, Words};
-use super::{ArenaOutcome, ArenaState, Ended, HeapChunk, Walk, anonymous, in_order};
+use super::{ArenaOutcome, ArenaState, Ended, Walk, anonymous, in_order};
 use crate::budget::Budget;
 use crate::inspect::memory::present;
 use crate::inspect::{AddressSpace, Backing, Result};
@@ -123,14 +123,14 @@ fn piece(words: &mut ProcessWords<'_>, stretch: &Stretch, at: u64) -> Result<Opt
     let Some(first) = stretch.layout.first_chunk(at) else {
         return Ok(None);
     };
-    let mut chunks = 0;
-    let count = &mut |some: &[HeapChunk], _: &mut Budget| {
-        chunks += some.len();
+    let mut runs = 0;
+    let count = &mut |some: &[ChunkRun], _: &mut Budget| {
+        runs += some.len();
         Ok(())
     };
     Ok(match stretch.walk(words, first, count)? {
         Ok(StretchEnd::Top(_)) => Some(stretch.end),
-        Ok(StretchEnd::Fence(end)) if chunks > 0 => {
+        Ok(StretchEnd::Fence(end)) if runs > 0 => {
             let whole = end.checked_next_multiple_of(stretch.layout.page.bytes());
             // The rest of the top may have been too small for a chunk, and then has only a head.
             whole.filter(|whole| whole - end < stretch.layout.alignment + stretch.layout.head())

@@ -1,7 +1,7 @@
 //! The sums of a walk over an arena: its chunks by size and by place, and the pages on which chunks in use keep free
 //! memory.
 
-use super::walk::{ChunkLayout, ChunkSum, HeapChunk};
+use super::walk::{ChunkLayout, ChunkRun, ChunkSum};
 use crate::budget::Budget;
 use crate::inspect::Result;
 use crate::kernel::AddressRange;
@@ -98,64 +98,62 @@ impl Default for Sums {
 
 impl Sums {
     #[inline]
-    pub(super) fn add(&mut self, chunk: HeapChunk, layout: ChunkLayout, budget: &mut Budget) -> Result<()> {
-        let class = chunk.size.checked_ilog2().unwrap_or_default() as usize;
+    pub(super) fn add(&mut self, run: ChunkRun, layout: ChunkLayout, budget: &mut Budget) -> Result<()> {
+        let (used, unused) = (u64::from(run.used), u64::from(run.chunks - run.used));
+        let class = run.size.checked_ilog2().unwrap_or_default() as usize;
         if let Some((in_use, free)) = self.sizes.get_mut(class) {
-            if chunk.is_in_use { in_use.add(chunk.size) } else { free.add(chunk.size) }
+            in_use.add_alike(used, run.size);
+            free.add_alike(unused, run.size);
         }
-        self.add_to_stretch(chunk, budget)?;
-        self.add_to_pages(chunk, class, layout);
-        if chunk.is_in_use {
-            return Ok(());
+        if self.stretches.last().is_none_or(|last| last.end != run.start) {
+            budget.hold(2 * size_of::<Stretched>() as u64)?;
+            let (start, in_use, free) = (run.start, ChunkSum::default(), ChunkSum::default());
+            self.stretches.push(Stretched { start, end: start, in_use, free });
         }
-        let trimmed = layout.trimmed(chunk.start.get(), chunk.size);
-        self.between += chunk.size - trimmed.map_or(0, AddressRange::len);
-        if let Some(range) = trimmed {
+        if let Some(last) = self.stretches.last_mut() {
+            last.end = run.end();
+            last.in_use.add_alike(used, run.size);
+            last.free.add_alike(unused, run.size);
+        }
+        self.add_to_pages(run, class, layout);
+        self.between += unused * run.size;
+        // A chunk that has a whole page is the only one that begins in its first page.
+        if run.size >= layout.page.bytes()
+            && unused > 0
+            && let Some(range) = layout.trimmed(run.start, run.size)
+        {
             budget.hold(size_of::<AddressRange>() as u64)?;
+            self.between -= range.len();
             self.trimmed.push(range);
         }
         Ok(())
     }
 
+    /// Adds chunks to the page that they begin in. The last one is added to the page that it ends in, too: the pages
+    /// between have no other chunk.
     #[inline]
-    fn add_to_stretch(&mut self, chunk: HeapChunk, budget: &mut Budget) -> Result<()> {
-        let start = chunk.start.get();
-        if self.stretches.last().is_none_or(|last| last.end != start) {
-            budget.hold(2 * size_of::<Stretched>() as u64)?;
-            let (in_use, free) = (ChunkSum::default(), ChunkSum::default());
-            self.stretches.push(Stretched { start, end: start, in_use, free });
-        }
-        if let Some(last) = self.stretches.last_mut() {
-            last.end += chunk.size;
-            if chunk.is_in_use { last.in_use.add(chunk.size) } else { last.free.add(chunk.size) }
-        }
-        Ok(())
-    }
-
-    /// Adds a chunk to its first page and to its last: the pages between have no other chunk.
-    #[inline]
-    fn add_to_pages(&mut self, chunk: HeapChunk, class: usize, layout: ChunkLayout) {
-        let (start, shift) = (chunk.start.get(), layout.page.shift());
-        let end = start + chunk.size;
-        let (first, last) = (start >> shift, (end - 1) >> shift);
-        self.add_to_page(first, chunk, class, end.min((first + 1) << shift) - start);
+    fn add_to_pages(&mut self, run: ChunkRun, class: usize, layout: ChunkLayout) {
+        let (used, unused) = (u64::from(run.used), u64::from(run.chunks - run.used));
+        let (end, shift) = (run.end(), layout.page.shift());
+        let (first, last) = (run.start >> shift, (end - 1) >> shift);
+        let is_last_in_use = run.in_use >> (run.chunks - 1) & 1;
+        let (after_first, of_last) = (end.saturating_sub((first + 1) << shift), end - (last << shift));
+        let beyond = if is_last_in_use == 1 { 0 } else { after_first };
+        self.add_to_page(first, used, class, unused * run.size - beyond);
         if last != first {
-            self.add_to_page(last, chunk, class, end - (last << shift));
+            self.add_to_page(last, is_last_in_use, class, if is_last_in_use == 1 { 0 } else { of_last });
         }
     }
 
     #[inline]
-    fn add_to_page(&mut self, number: u64, chunk: HeapChunk, class: usize, bytes: u64) {
+    fn add_to_page(&mut self, number: u64, used: u64, class: usize, free: u64) {
         if self.page.number != number {
             self.close_page();
             self.page.number = number;
         }
-        if chunk.is_in_use {
-            self.page.chunks += 1;
-            self.page.classes |= 1 << class;
-        } else {
-            self.page.free += bytes;
-        }
+        self.page.chunks += used;
+        self.page.classes |= u64::from(used > 0) << class;
+        self.page.free += free;
     }
 
     fn close_page(&mut self) {
@@ -206,16 +204,33 @@ impl Sums {
 
 #[cfg(test)]
 mod tests {
+    use super::super::walk::MOST_ALIKE;
     use super::*;
-    use crate::kernel::{PageSize, VirtualAddress};
+    use crate::kernel::PageSize;
 
     const LAYOUT: ChunkLayout = ChunkLayout { pointer_bytes: 8, alignment: 16, page: PageSize::FOUR_KIB };
 
     fn sums(chunks: &[(u64, u64, bool)]) -> Sums {
-        let mut sums = Sums::default();
+        let page = |address: u64| address / 0x1000;
+        let mut runs: Vec<ChunkRun> = Vec::new();
         for &(start, size, is_in_use) in chunks {
-            let chunk = HeapChunk { start: VirtualAddress::new(start), size, is_in_use };
-            sums.add(chunk, LAYOUT, &mut Budget::unlimited()).expect("no limit");
+            match runs.last_mut() {
+                Some(run)
+                    if run.end() == start
+                        && run.size == size
+                        && run.chunks < MOST_ALIKE
+                        && page(run.start) == page(start) =>
+                {
+                    run.in_use |= u64::from(is_in_use) << run.chunks;
+                    run.used += u32::from(is_in_use);
+                    run.chunks += 1;
+                }
+                _ => runs.push(ChunkRun::one(start, size, is_in_use)),
+            }
+        }
+        let mut sums = Sums::default();
+        for run in runs {
+            sums.add(run, LAYOUT, &mut Budget::unlimited()).expect("no limit");
         }
         sums
     }
@@ -271,13 +286,17 @@ mod tests {
         };
         for _ in 0..300 {
             let (mut at, mut chunks, mut is_in_use) = (0x1_0000 + 16 * random(300), Vec::new(), true);
-            for _ in 0..random(60) {
+            for _ in 0..random(40) {
                 let most = [4, 40, 700][random(3) as usize];
                 let size = 16 * (2 + random(most));
-                // No two free chunks are neighbours.
-                is_in_use = !is_in_use || random(3) > 0;
-                chunks.push((at, size, is_in_use));
-                at += size;
+                // Small neighbours of one size come in runs.
+                let alike = if most == 4 { random(80) } else { 0 };
+                for _ in 0..=alike {
+                    // No two free chunks are neighbours.
+                    is_in_use = !is_in_use || random(3) > 0;
+                    chunks.push((at, size, is_in_use));
+                    at += size;
+                }
             }
             let mut pages = std::collections::BTreeMap::<u64, (std::collections::BTreeSet<u64>, u64)>::new();
             for &(start, size, is_in_use) in &chunks {

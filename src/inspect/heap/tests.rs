@@ -1,6 +1,7 @@
 //! Walks over constructed heaps: sound ones, and ones with a single wrong word.
 
-use super::walk::{Broken, ChunkLayout, Stretch, StretchEnd};
+use super::pieces::PieceKind;
+use super::walk::{Broken, ChunkLayout, ChunkRun, Stretch, StretchEnd};
 use super::words::Words;
 use crate::budget::Budget;
 use crate::inspect::Result;
@@ -78,11 +79,11 @@ fn walk(words: &mut Made, stretch: &Stretch) -> (std::result::Result<StretchEnd,
     for end in (0x1000..=stretch.end).step_by(8) {
         words.know(end);
         let (mut bytes, mut at) = ([0; 2], 0x1000);
-        let take = &mut |chunks: &[super::HeapChunk], _: &mut Budget| {
-            for chunk in chunks {
-                assert_eq!(chunk.start.get(), at);
-                at += chunk.size;
-                bytes[usize::from(chunk.is_in_use)] += chunk.size;
+        let take = &mut |runs: &[ChunkRun], _: &mut Budget| {
+            for piece in runs.iter().flat_map(|run| run.pieces()) {
+                assert_eq!(piece.start.get(), at);
+                at += piece.bytes;
+                bytes[usize::from(piece.kind == PieceKind::InUse)] += piece.bytes;
             }
             Ok(())
         };
@@ -99,6 +100,16 @@ const SOUND: &[(u64, bool)] =
 fn a_sound_heap_is_added_up() {
     let (mut words, stretch) = made(SOUND);
     assert_eq!(walk(&mut words, &stretch), (Ok(StretchEnd::Top(stretch.top)), [0x1030, 0x290 + 0x40 + 0x20 + 0x50]));
+}
+
+#[test]
+fn chunks_of_one_size_are_added_up_as_others_are() {
+    // More than a page, and more than a run has.
+    let chunks: Vec<_> = (0..200).map(|index| (0x20, index % 3 != 1)).chain([(0x40, true), (0x40, true)]).collect();
+    let (mut words, stretch) = made(&chunks);
+    let free = chunks.iter().filter(|(_, is_in_use)| !is_in_use).count() as u64;
+    let sums = [free * 0x20, (200 - free) * 0x20 + 0x80];
+    assert_eq!(walk(&mut words, &stretch), (Ok(StretchEnd::Top(stretch.top)), sums));
 }
 
 #[test]

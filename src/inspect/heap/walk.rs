@@ -2,6 +2,7 @@
 //! whether the one before it is in use, and, if that one is free, its size again: a walk without a contradiction is
 //! proof.
 
+use super::pieces::{HeapPiece, PieceKind};
 use super::words::{Words, decode};
 use crate::budget::Budget;
 use crate::inspect::{AddressSpace, Result};
@@ -100,8 +101,13 @@ pub struct ChunkSum {
 
 impl ChunkSum {
     pub(crate) fn add(&mut self, bytes: u64) {
-        self.chunks += 1;
-        self.bytes += bytes;
+        self.add_alike(1, bytes);
+    }
+
+    /// Adds chunks of the same size.
+    pub(super) fn add_alike(&mut self, chunks: u64, size: u64) {
+        self.chunks += chunks;
+        self.bytes += chunks * size;
     }
 
     pub(crate) fn join(&mut self, other: ChunkSum) {
@@ -110,16 +116,42 @@ impl ChunkSum {
     }
 }
 
-/// A chunk that a walk found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct HeapChunk {
-    /// The address of its head.
-    pub start: VirtualAddress,
-    /// The size of the chunk in bytes, head included.
-    pub size: u64,
-    /// Whether the program may have it. Freed chunks that threads keep for reuse are in use for the allocator.
-    pub is_in_use: bool,
+/// Neighbouring chunks of one size, of which all begin in the same page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct ChunkRun {
+    /// The address of the first head.
+    pub(super) start: u64,
+    /// The size of each chunk in bytes, head included.
+    pub(super) size: u64,
+    /// The number of chunks: 1 to `MOST_ALIKE`.
+    pub(super) chunks: u32,
+    /// The number of those that the program may have. Freed chunks that threads keep for reuse are in use for the
+    /// allocator.
+    pub(super) used: u32,
+    /// Those chunks, a bit each from the lowest on.
+    pub(super) in_use: u64,
+}
+
+/// The most chunks of a run: it has a bit for each.
+pub(super) const MOST_ALIKE: u32 = u64::BITS;
+
+impl ChunkRun {
+    /// Returns a run of one chunk.
+    pub(super) fn one(start: u64, size: u64, is_in_use: bool) -> Self {
+        ChunkRun { start, size, chunks: 1, used: is_in_use.into(), in_use: is_in_use.into() }
+    }
+
+    pub(super) fn end(self) -> u64 {
+        self.start + self.size * u64::from(self.chunks)
+    }
+
+    pub(super) fn pieces(self) -> impl Iterator<Item = HeapPiece> {
+        (0..self.chunks).map(move |index| {
+            let start = self.start + self.size * u64::from(index);
+            let kind = if self.in_use >> index & 1 == 1 { PieceKind::InUse } else { PieceKind::Free };
+            HeapPiece::new(start, start + self.size, kind)
+        })
+    }
 }
 
 /// The contradiction or missing page that stops a walk.
@@ -160,7 +192,7 @@ struct WalkPlace {
     is_before_free: bool,
 }
 
-/// The number of known chunks that are passed on together.
+/// The runs of known chunks that are passed on together.
 const TOGETHER: usize = 128;
 
 impl Stretch {
@@ -169,7 +201,7 @@ impl Stretch {
         &self,
         words: &mut impl Words,
         first: u64,
-        take: &mut impl FnMut(&[HeapChunk], &mut Budget) -> Result<()>,
+        take: &mut impl FnMut(&[ChunkRun], &mut Budget) -> Result<()>,
     ) -> Result<std::result::Result<StretchEnd, Broken>> {
         let layout = self.layout;
         let w = layout.pointer_bytes;
@@ -181,13 +213,14 @@ impl Stretch {
             return Ok(Err(Broken::Chunk(first)));
         }
         let mut place = WalkPlace { at: first, head, is_before_free: false };
-        let mut chunks = [HeapChunk { start: VirtualAddress::new(first), size: 0, is_in_use: false }; TOGETHER];
+        let mut runs = [ChunkRun::default(); TOGETHER];
         loop {
             // Most chunks are small, and those around them are known.
-            let known = self.known_chunks(words, &mut place, &mut chunks);
-            words.budget().spend(known as u64)?;
-            take(chunks.get(..known).unwrap_or_default(), words.budget())?;
-            if known == TOGETHER {
+            let known = self.known_runs(words, &mut place, &mut runs);
+            let known = runs.get(..known).unwrap_or_default();
+            words.budget().spend(known.iter().map(|run| u64::from(run.chunks)).sum())?;
+            take(known, words.budget())?;
+            if known.len() == TOGETHER {
                 continue;
             }
             let WalkPlace { at, head, is_before_free } = place;
@@ -215,79 +248,97 @@ impl Stretch {
             if next_head == BEFORE_IN_USE && self.is_of_threads && next + 2 * w <= self.end {
                 return Ok(Ok(StretchEnd::Fence(next + 2 * w)));
             }
-            let Some(is_in_use) = self.is_in_use(place, next_head, || words.word(next))? else {
+            let last = if next_head & BEFORE_IN_USE == 0 { words.word(next)? } else { None };
+            let Some(is_in_use) = self.is_in_use(place, next_head, last) else {
                 return Ok(Err(Broken::Chunk(at)));
             };
             words.budget().go_on()?;
-            take(&[HeapChunk { start: VirtualAddress::new(at), size, is_in_use }], words.budget())?;
+            take(&[ChunkRun::one(at, size, is_in_use)], words.budget())?;
             place = WalkPlace { at: next, head: next_head, is_before_free: !is_in_use };
         }
     }
 
     /// Returns whether the chunk at `place` is in use, by the head of the next one; `None` if they contradict each
-    /// other. `last` reads the first word of the next chunk, which belongs to this one.
+    /// other. `last` is the first word of the next chunk, which belongs to this one: only a free chunk needs it. In
+    /// many heaps free chunks come in no order that a processor could foresee, so nothing branches on that.
     #[inline]
-    fn is_in_use(
-        &self,
-        place: WalkPlace,
-        next_head: u64,
-        last: impl FnOnce() -> Result<Option<u64>>,
-    ) -> Result<Option<bool>> {
+    fn is_in_use(&self, place: WalkPlace, next_head: u64, last: Option<u64>) -> Option<bool> {
         let WalkPlace { head, is_before_free, .. } = place;
         let is_in_use = next_head & BEFORE_IN_USE != 0;
-        let agrees = if is_in_use {
-            (head & OF_THREADS != 0) == self.is_of_threads
-        } else {
-            // Free neighbours are joined to one chunk. A free chunk has its size at its end, too.
-            !is_before_free && last()? == Some(head & !FLAGS)
-        };
-        Ok((agrees && (head & BEFORE_IN_USE != 0) != is_before_free).then_some(is_in_use))
+        let agrees_in_use = (head & OF_THREADS != 0) == self.is_of_threads;
+        // Free neighbours are joined to one chunk. A free chunk has its size at its end, too.
+        let agrees_free = !is_before_free & (last == Some(head & !FLAGS));
+        let agrees = (is_in_use & agrees_in_use) | (!is_in_use & agrees_free);
+        (agrees & ((head & BEFORE_IN_USE != 0) != is_before_free)).then_some(is_in_use)
     }
 
-    /// Adds the next chunks whose heads were already read, up to one that needs a closer look. Returns their number.
+    /// Sets `runs` to the next chunks whose heads were already read, up to one that needs a closer look. Returns the
+    /// number of runs.
     #[inline]
-    fn known_chunks(&self, words: &impl Words, place: &mut WalkPlace, chunks: &mut [HeapChunk]) -> usize {
+    fn known_runs(&self, words: &impl Words, place: &mut WalkPlace, runs: &mut [ChunkRun]) -> usize {
         let Some((bytes, layout)) = words.known(place.at) else {
             return 0;
         };
         match (layout.pointer_bytes, layout.is_little_endian) {
-            (8, true) => self.chunks_of(bytes, |at| Some(u64::from_le_bytes(*at.first_chunk()?)), place, chunks),
-            (width, order) => self.chunks_of(bytes, |at| decode(at, width, order), place, chunks),
+            (8, true) => self.runs_of(bytes, |at| Some(u64::from_le_bytes(*at.first_chunk()?)), place, runs),
+            (width, order) => self.runs_of(bytes, |at| decode(at, width, order), place, runs),
         }
     }
 
-    /// Adds the chunks of `bytes`, which begin at `place`. Returns their number.
+    /// Sets `runs` to the chunks of `bytes`, which begin at `place`. Returns the number of runs.
     #[inline]
-    fn chunks_of(
+    fn runs_of(
         &self,
         bytes: &[u8],
         word: impl Fn(&[u8]) -> Option<u64>,
         place: &mut WalkPlace,
-        chunks: &mut [HeapChunk],
+        runs: &mut [ChunkRun],
     ) -> usize {
-        let w = self.layout.pointer_bytes as usize;
         let mut rest = bytes;
-        for (count, chunk) in chunks.iter_mut().enumerate() {
-            let size = place.head & !FLAGS;
-            let next = usize::try_from(size).ok().and_then(|size| rest.get(size..));
-            let (true, Some(next)) = (self.layout.has_size(place.head), next) else {
+        for (count, run) in runs.iter_mut().enumerate() {
+            *run = self.run_of(rest, &word, place);
+            let read = usize::try_from(run.end() - run.start).ok();
+            let (1.., Some(next)) = (run.chunks, read.and_then(|read| rest.get(read..))) else {
                 return count;
             };
-            let Some(next_head) = next.get(w..).and_then(&word) else {
-                return count;
+            rest = next;
+        }
+        runs.len()
+    }
+
+    /// Returns the first run of `bytes`, which begins at `place`: without chunks if the first one needs a closer look.
+    /// The address of the next head in a run does not depend on the last one, so the processor need not wait for that.
+    #[inline]
+    fn run_of(&self, bytes: &[u8], word: &impl Fn(&[u8]) -> Option<u64>, place: &mut WalkPlace) -> ChunkRun {
+        let w = self.layout.pointer_bytes as usize;
+        let size = place.head & !FLAGS;
+        let mut run = ChunkRun { start: place.at, size, chunks: 0, used: 0, in_use: 0 };
+        let step = usize::try_from(size).unwrap_or(usize::MAX);
+        let Some(rest) = bytes.get(step..).filter(|_| self.layout.has_size(place.head)) else {
+            return run;
+        };
+        let page_end = (place.at | (self.layout.page.bytes() - 1)) + 1;
+        for next in rest.chunks(step) {
+            let Some(next_head) = next.get(w..).and_then(word) else {
+                break;
             };
             // The stretch ends here: the caller examines the chunk.
             if place.at + size >= self.end || next_head & !FLAGS == 0 {
-                return count;
+                break;
             }
-            let Ok(Some(is_in_use)) = self.is_in_use(*place, next_head, || Ok(word(next))) else {
-                return count;
+            let Some(is_in_use) = self.is_in_use(*place, next_head, word(next)) else {
+                break;
             };
-            *chunk = HeapChunk { start: VirtualAddress::new(place.at), size, is_in_use };
+            run.in_use |= u64::from(is_in_use) << run.chunks;
+            run.used += u32::from(is_in_use);
+            run.chunks += 1;
             *place = WalkPlace { at: place.at + size, head: next_head, is_before_free: !is_in_use };
-            rest = next;
+            let is_alike = next_head & !(BEFORE_IN_USE | OF_THREADS) == size;
+            if !is_alike || place.at >= page_end || run.chunks == MOST_ALIKE {
+                break;
+            }
         }
-        chunks.len()
+        run
     }
 
     /// Checks the chunks that end a stretch: two of the size of a head, or one and then a size of 0.

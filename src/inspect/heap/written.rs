@@ -6,8 +6,8 @@ use super::piece_words::{PieceWords, split};
 use super::pieces::PieceKind;
 use super::recorded::{RecordedArena, RecordedHeaps, damaged};
 use super::state::ArenaState;
-use super::walk::ChunkLayout;
-use super::{ArenaOutcome, HeapChunk, HeapSearch, MappedChunks, Sums, Walk};
+use super::walk::{ChunkLayout, ChunkRun};
+use super::{ArenaOutcome, HeapSearch, MappedChunks, Sums, Walk};
 use crate::budget::Budget;
 use crate::inspect::{AddressSpace, Result};
 use crate::kernel::{AddressRange, VirtualAddress};
@@ -116,7 +116,7 @@ impl Walk {
                 // In other arenas these are the heads of heaps.
                 PieceKind::Other if found.is_main => walk.sums.foreign += size,
                 PieceKind::Other => {}
-                _ => walk.sums.add(HeapChunk { start, size, is_in_use }, layout, budget)?,
+                _ => walk.sums.add(ChunkRun::one(start.get(), size, is_in_use), layout, budget)?,
             }
             Ok(walk.kept.add(piece, budget)?)
         })?;

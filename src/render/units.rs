@@ -172,7 +172,10 @@ impl Scale {
         let decimals = self.decimals.get(power).copied().unwrap_or_default();
         let in_unit = bytes as f64 / (1u64 << (10 * power)) as f64;
         let unit = UNITS.get(power).copied().unwrap_or_default();
-        format!("{in_unit:.decimals$} {unit}")
+        let digits = format!("{in_unit:.decimals$}");
+        let whole = digits.split('.').next().unwrap_or_default();
+        let separated = whole.parse().map_or_else(|_| whole.to_owned(), count);
+        format!("{separated}{} {unit}", digits.get(whole.len()..).unwrap_or_default())
     }
 }
 
@@ -299,11 +302,14 @@ mod tests {
         };
         let both = |sizes: &[u64]| [texts(sizes, false), texts(sizes, true)].map(Option::unwrap_or_default);
         let (kib, mib, gib) = (1 << 10, 1 << 20, 1 << 30);
-        assert_eq!(both(&[21_196 * kib, 8 * kib]), ["", "21196 KiB, 8 KiB"]);
-        assert_eq!(both(&[48 * mib, 32 * mib + 100 * kib]), ["48.0 MiB, 32.1 MiB", "49152 KiB, 32868 KiB"]);
-        assert_eq!(both(&[gib + 300 * mib, 71 * mib + 788 * kib]), ["1324.0 MiB, 71.8 MiB", "1355776 KiB, 73492 KiB"]);
+        assert_eq!(both(&[21_196 * kib, 8 * kib]), ["", "21,196 KiB, 8 KiB"]);
+        assert_eq!(both(&[48 * mib, 32 * mib + 100 * kib]), ["48.0 MiB, 32.1 MiB", "49,152 KiB, 32,868 KiB"]);
+        assert_eq!(
+            both(&[gib + 300 * mib, 71 * mib + 788 * kib]),
+            ["1324.0 MiB, 71.8 MiB", "1,355,776 KiB, 73,492 KiB"]
+        );
         assert_eq!(both(&[30 * gib + kib, 300 * mib]), ["", ""]);
-        assert_eq!(both(&[gib, 4 * kib]), ["", "1048576 KiB, 4 KiB"]);
+        assert_eq!(both(&[gib, 4 * kib]), ["", "1,048,576 KiB, 4 KiB"]);
         // Too far apart, the same, or none.
         for sizes in [&[100 * gib, 4 * kib][..], &[4 * kib, 4 * kib], &[0, 0], &[]] {
             assert_eq!(both(sizes), ["", ""], "{sizes:?}");

@@ -51,7 +51,7 @@ impl HeldRows {
         for index in (0..self.columns.len()).rev() {
             self.draw_bars(index);
         }
-        let mut needs: Vec<usize> = (0..self.columns.len()).map(|index| self.need(index)).collect();
+        let needs: Vec<usize> = (0..self.columns.len()).map(|index| self.need(index)).collect();
         let mut declared = Vec::new();
         for (index, &need) in needs.iter().enumerate() {
             let is_number = self.has_numbers(index);
@@ -62,10 +62,16 @@ impl HeldRows {
             }
             declared.push(column.width);
         }
-        let mut least: Vec<usize> = needs.iter().enumerate().map(|(index, need)| self.least(index, *need)).collect();
-        if !self.loses(&least, width) {
-            return;
+        let least: Vec<usize> = needs.iter().enumerate().map(|(index, need)| self.least(index, *need)).collect();
+        if self.loses(&least, width) {
+            self.make_room(width, (needs, least, declared));
         }
+        (0..self.columns.len()).for_each(|index| self.write_keys_alike(index, width));
+    }
+
+    /// Moves what all rows have above the table, cuts and wraps. Each column has the width that it needs, the least of
+    /// it, and the declared one.
+    fn make_room(&mut self, width: usize, (mut needs, mut least, mut declared): (Vec<usize>, Vec<usize>, Vec<usize>)) {
         self.set_widths(&least);
         let drawings = |columns: &[Column]| columns.iter().position(|column| column.is_drawing);
         while self.total() > width {
@@ -80,6 +86,27 @@ impl HeldRows {
             self.shorten(&declared);
         }
         self.widen(&needs, width);
+    }
+
+    /// Writes all keys of a column in their short form where one of them needs it.
+    fn write_keys_alike(&mut self, index: usize, width: usize) {
+        if !self.columns[index].is_key {
+            return;
+        }
+        let cells = self.rows.iter().filter_map(|cells| cells.get(index));
+        let longest = cells.map(|cell| columns_of(&cell.words.text())).max().unwrap_or_default();
+        let ends = ends(&self.columns, Some(width));
+        let end = ends.iter().flatten().last().copied().unwrap_or_default();
+        let column = &mut self.columns[index];
+        if end.saturating_sub(column.width) + longest <= width {
+            column.width = column.width.max(longest);
+            return;
+        }
+        for cell in self.rows.iter_mut().filter_map(|cells| cells.get_mut(index)) {
+            if let Some(short) = cell.short.take() {
+                cell.words = CellText::Text(short);
+            }
+        }
     }
 
     fn has_numbers(&self, index: usize) -> bool {
@@ -300,6 +327,17 @@ mod tests {
             cells
         }];
         assert!(written(&COLUMNS, nothing, 26).starts_with("swapped 0 where known\nstart  size"));
+    }
+
+    #[test]
+    fn keys_of_one_column_have_one_form() {
+        let columns = [COLUMNS[1], Column { is_key: true, ..Column::word("region", 8, Role::Plain) }];
+        let row = |size, key: &'static str, short: &'static str| vec![Cell::size(size), Cell::new(key).or(short)];
+        let rows = || vec![row(4096, "0x1000..0x2000 rw-p", "0x1000 rw-p"), row(8192, "0x30..0x40", "0x30")];
+        let wide = written(&columns, rows(), 40);
+        assert!(wide.contains("0x1000..0x2000 rw-p\n") && wide.contains("0x30..0x40\n"), "{wide}");
+        let narrow = written(&columns, rows(), 25);
+        assert!(narrow.contains(" 0x1000 rw-p\n") && narrow.contains(" 0x30\n"), "{narrow}");
     }
 
     #[test]

@@ -191,7 +191,7 @@ impl Record for AccountFamilyGroup {
     fn write(&self, text: &mut Text) {
         let without = if self.processes.is_none() { Some(PROCESSES) } else { None };
         let node: MakeCell<AccountFamilyGroup> = |_, row| Cell::new(nodes(row));
-        let node = self.processes.map(|_| Column::word("node", 4, Role::Plain).rank(2).cell(node));
+        let node = self.processes.map(|_| Column::word("node", 4, Role::Plain).rank(1).cell(node));
         let key: MakeCell<AccountFamilyGroup> = |_, row| group_key(row);
         let heading = Column::word(group_heading(&self.by), 26, Role::Name).cell(key);
         let table = GROUPS.without(without).by([node, Some(heading)]);
@@ -203,11 +203,12 @@ const PROCESSES: &str = "processes";
 
 static GROUPS: Table<AccountFamilyGroup> = Table::of(&[
     bytes("bytes").cell(|_, row| Cell::size(row.bytes)),
-    Column::number("share", 6, Role::Plain).cell(|_, row| share(row.bytes, row.of)),
+    // It follows from the bytes.
+    Column::number("share", 6, Role::Plain).rank(3).repeats().cell(|_, row| share(row.bytes, row.of)),
     BAR.cell(|_, row| bar(row.bytes, row.of)),
     bytes("in rss").cell(|_, row| Cell::size(row.mapped)),
     Column::number("one process", 11, Role::Size).cell(|_, row| Cell::size(row.in_one)),
-    Column::number("others too", 10, Role::Size).rank(1).cell(|_, row| size_cell(&row.outside)),
+    Column::number("others too", 10, Role::Size).rank(2).cell(|_, row| size_cell(&row.outside)),
     Column::number(PROCESSES, 9, Role::Plain)
         .cell(|_, row| row.processes.map_or_else(|| Cell::of(Role::Dim, "-"), Cell::count)),
 ]);

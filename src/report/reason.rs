@@ -65,6 +65,13 @@ impl Reason {
         }
     }
 
+    /// Returns the cause without the explanation in brackets that it may end with.
+    pub fn cause_in_short(&self) -> &str {
+        let cause = self.cause();
+        let explained = cause.strip_suffix(')').and_then(|cause| cause.split_once(" ("));
+        explained.map_or(cause, |(short, _)| short)
+    }
+
     /// Returns the reason with `what`, the name of the unknown, before its cause.
     #[must_use]
     pub fn of(self, what: &str) -> Self {

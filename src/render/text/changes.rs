@@ -3,7 +3,7 @@
 use super::lines::Lines;
 use super::words;
 use crate::render::columns::{Cell, Column};
-use crate::render::text::lines;
+use crate::render::text::footnotes;
 use crate::render::text::lines::{Line, Style};
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, size, time_of_day};
@@ -114,7 +114,7 @@ pub fn blind(lines: &mut Lines, blind: &[Blind]) {
         if kinds.is_empty() {
             continue;
         }
-        lines::line(lines, "unseen", Role::Note, &kinds, reason);
+        footnotes::line(lines, "unseen", Role::Note, &kinds, reason);
     }
 }
 

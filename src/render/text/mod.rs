@@ -4,6 +4,7 @@ mod alike;
 pub(crate) mod block;
 pub(crate) mod changes;
 pub(crate) mod explanation;
+pub(crate) mod footnotes;
 pub(crate) mod held;
 pub(crate) mod lines;
 pub(crate) mod message;
@@ -21,8 +22,9 @@ use crate::render::marks::{Timeline, TimelineDrawing};
 use crate::render::units::{counted, size};
 use crate::report::{Field, Why};
 use alike::{AlikeRun, HeldBack};
+use footnotes::Footnotes;
 use jiff::tz::TimeZone;
-use lines::{Footnotes, Lines, Style};
+use lines::{Lines, Style};
 pub use lines::{More, RemarksMade};
 use std::io::{self, Write};
 

@@ -6,7 +6,8 @@ use crate::render::columns::{
     Cell, Column, END, PERMISSIONS, SIZE, START, Table, amount, reason, region as name, unknown,
 };
 use crate::render::text::block::{self, REMARK, after_file, word_for_missing};
-use crate::render::text::lines::{Footnotes, Lines};
+use crate::render::text::footnotes::Footnotes;
+use crate::render::text::lines::Lines;
 use crate::render::text::{Text, pages, words};
 use crate::render::theme::Role;
 use crate::render::units::{count, exact_size, percent, size};

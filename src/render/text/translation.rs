@@ -5,7 +5,7 @@ use super::lines::Lines;
 use super::{Text, held, words};
 use crate::kernel::{Kind, PageMapEntry, State};
 use crate::render::Record;
-use crate::render::text::lines::Footnotes;
+use crate::render::text::footnotes::Footnotes;
 use crate::render::theme::Role;
 use crate::render::units::size;
 use crate::report::{Hex, NearestRegions, Reason, RegionBrief, TableEntryReport, Translation, Why};

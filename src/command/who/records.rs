@@ -190,7 +190,6 @@ fn write_remarks(lines: &mut Lines, summary: &WhoSummary) {
         let what = "could not be read";
         remark(Role::Warn, counts.unreadable, "process", what);
     }
-    remark(Role::Note, counts.gone, "process", "ended during the search");
     let what = "not shown: they share the memory of a process shown above";
     remark(Role::Note, counts.same_memory, "process", what);
     let what = "shown above ended during the search: the frame is no longer mapped there";

@@ -1,12 +1,13 @@
 //! `huge [ADDR|RANGE]`: why memory is not on huge pages.
 
+pub(super) mod reasons;
 pub(super) mod records;
 
 use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use super::rows::{Largest, RowLimit, finish, name_of_range, note_hidden_rows, pull, show_largest};
 use crate::eval::{self, AddressOrRange, Origin};
 use crate::inspect::AddressSpace;
-use crate::inspect::huge::{HugeCounts, HugeReason, HugeReport, HugeSweep, HugeZeros};
+use crate::inspect::huge::{HugeCounts, HugeReason, HugeReport, HugeStretch, HugeSweep, HugeZeros};
 use crate::kernel::AddressRange;
 use crate::kernel::huge::HugeChoice;
 use crate::lang::parser::{Parsed, Tokens, are_clauses, clause, cut_or_name, range, split_text, word};
@@ -18,7 +19,8 @@ use crate::report::{Declared, HugeBy, HugePast, Reason, RegionBrief, Shape, Stop
 use nom::Parser;
 use nom::combinator::opt;
 use nom::sequence::preceded;
-use records::{HugePages, HugePiece, HugeRow, HugeSizeRow, HugeZerosRow};
+use reasons::{HugePart, HugeRow};
+use records::{HugePages, HugePiece, HugeSizeRow, HugeZerosRow};
 use std::cmp::Reverse;
 use std::fmt::{self, Formatter};
 
@@ -54,11 +56,11 @@ impl Command for Huge {
         text: "\
 Lists why memory is not on transparent huge pages. Resident small pages become huge by a thread of the kernel \
 (khugepaged), and untouched memory by the next access (a page fault). Each has a table of the reasons why it would not \
-make a huge page now:
+make a huge page now. A range with few parts has a row for each of them. The columns:
 
-  bytes        the memory that the reason concerns
-  only reason  the memory without another reason: a change here has an effect
-  most in      the region with most of this memory
+  bytes      the memory that the reason concerns
+  alone      the part of it without another reason: a change here has an effect
+  mostly in  the region with most of it
 
 If nothing visible is in the way, the summary lists what may have been in the past. Without /proc/kcore only pins of \
 buffers that are registered with io_uring are visible. Free blocks are no reason: the kernel can \
@@ -148,7 +150,7 @@ make some by compaction.
         let summary = summary(&space, &sweep, &report, hides_swapped, stopped.is_some());
         if stopped != Some(Stopped::Closed) {
             zeros.finish(sink)?;
-            let rows = rows(&space, &report);
+            let rows = rows(&space, &report, self.of.is_some());
             let (language, line) = (context.commands.language, &context.state.line);
             let range = self.of.as_ref().map(|range| name_of_range(range, language, line));
             sink.answer(records::answer(&summary, &rows, range.as_deref()))?;
@@ -205,14 +207,21 @@ impl Zeros {
     }
 }
 
-/// The rows of the reasons, those of resident memory first, and of these the largest.
-fn rows(space: &AddressSpace, report: &HugeReport) -> Vec<HugeRow> {
-    let mut rows: Vec<HugeRow> = report.reasons.iter().map(|reason| row(space, reason, &report.counts)).collect();
+/// The rows of the reasons, those of resident memory first, and of these the largest. Of a range with few parts they
+/// have each.
+fn rows(space: &AddressSpace, report: &HugeReport, is_range: bool) -> Vec<HugeRow> {
+    const FEW: usize = 8;
+    let parts = |reason: &HugeReason| reason.stretches.as_ref().map(Vec::len);
+    let all: Option<usize> = report.reasons.iter().map(parts).sum();
+    let has_parts = is_range && all.is_some_and(|all| all <= FEW);
+    let mut rows: Vec<HugeRow> =
+        report.reasons.iter().map(|reason| row(space, reason, &report.counts, has_parts)).collect();
     rows.sort_by_cached_key(|row| (Reverse(row.by), Reverse(row.only), Reverse(row.bytes)));
     rows
 }
 
-fn row(space: &AddressSpace, reason: &HugeReason, counts: &HugeCounts) -> HugeRow {
+fn row(space: &AddressSpace, reason: &HugeReason, counts: &HugeCounts, has_parts: bool) -> HugeRow {
+    let stretches = reason.stretches.iter().filter(|_| has_parts);
     let region = space.viewed_regions().get(reason.region);
     HugeRow {
         by: reason.by,
@@ -226,7 +235,12 @@ fn row(space: &AddressSpace, reason: &HugeReason, counts: &HugeCounts) -> HugeRo
         only: reason.only,
         region: region.map(|viewed| RegionBrief::from(&viewed.region)),
         region_bytes: reason.region_bytes,
+        parts: stretches.map(|all| all.iter().map(part).collect()).next(),
     }
+}
+
+fn part(stretch: &HugeStretch) -> HugePart {
+    HugePart { start: stretch.range.start(), end: stretch.range.end(), bytes: stretch.bytes }
 }
 
 /// The rows of the sizes that the settings allow somewhere, or might, if memory asked for them.

@@ -1,41 +1,20 @@
 //! The records of `huge`.
 
+use super::reasons::{HugeRow, words};
 use crate::kernel::huge::HugeChoice;
 use crate::kernel::words::{Worded as _, fragment};
 use crate::kernel::{Name, VirtualAddress};
 use crate::render::Record;
-use crate::render::columns::{Cell, Column, END, START, Table, amount, none};
+use crate::render::columns::{Cell, Column, END, START, Table, none};
 use crate::render::text::block::{ANONYMOUS, region_file_name};
 use crate::render::text::lines::Lines;
 use crate::render::text::{Text, pages};
 use crate::render::theme::Role;
 use crate::render::units::{counted, duration, size};
 use crate::report::record::record;
-use crate::report::{Fact, HugeBy, HugePast, HugeRefusal, KnownPins, RegionBrief, Why};
-use std::borrow::Cow;
+use crate::report::{Fact, HugeBy, HugePast, KnownPins, RegionBrief, Why};
 
 record! {
-    /// A row of `huge`: a reason for small pages.
-    pub struct HugeRow as "huge-reason" {
-        /// Who makes no huge page.
-        by: HugeBy,
-        /// Why not; `null` if nothing visible is in the way.
-        reason: Option<HugeRefusal>,
-        /// Bytes that it concerns: untouched ones for a fault, small pages for khugepaged. Several reasons may concern
-        /// the same bytes.
-        bytes: u64,
-        /// All bytes of this kind: untouched ones for a fault, those in small pages or in swap for khugepaged.
-        of: u64,
-        /// Of `bytes`, those for which the kernel finds this reason first.
-        first: u64,
-        /// Of these, the bytes for which there is no other reason.
-        only: u64,
-        /// The region with most of them.
-        region: Option<RegionBrief>,
-        /// Of these, those in that region.
-        region_bytes: u64,
-    }
-
     /// A row of `huge`: a size that the settings allow.
     #[derive(Eq)]
     pub struct HugeSizeRow as "huge-size" {
@@ -139,13 +118,6 @@ record! {
     }
 }
 
-impl Record for HugeRow {
-    fn write(&self, text: &mut Text) {
-        let table = if self.by == HugeBy::Fault { &UNTOUCHED } else { &RESIDENT };
-        text.row_of_share(table, self, Some(&words(self)), (self.bytes, self.of));
-    }
-}
-
 impl Record for HugeSizeRow {
     fn write(&self, text: &mut Text) {
         if text.is_full() {
@@ -166,25 +138,6 @@ impl Record for HugePages {
         text.notes();
     }
 }
-
-/// Reasons of khugepaged, and those of page faults.
-static RESIDENT: Table<HugeRow> = Table::of(&[
-    BYTES.cell(|_, row| Cell::size(row.bytes)),
-    ONLY_REASON.cell(|_, row| amount(row.only)),
-    MOST_IN.cell(|_, row| most_in(row)),
-    Column::word("resident: why it stays small", 34, Role::Plain).cell(|_, row| reason(row)),
-]);
-
-static UNTOUCHED: Table<HugeRow> = Table::of(&[
-    BYTES.cell(|_, row| Cell::size(row.bytes)),
-    ONLY_REASON.cell(|_, row| amount(row.only)),
-    MOST_IN.cell(|_, row| most_in(row)),
-    Column::word("untouched: what is in the way of a huge page", 34, Role::Plain).cell(|_, row| reason(row)),
-]);
-
-const BYTES: Column = Column::number("bytes", 8, Role::Size);
-const ONLY_REASON: Column = Column::number("only reason", 11, Role::Size);
-const MOST_IN: Column = Column::name("most in", 14, Role::Address).rank(1);
 
 static SIZES: Table<HugeSizeRow> = Table::of(&[
     Column::number("huge page", 9, Role::Size).cell(|_, row| Cell::size(row.size)),
@@ -207,26 +160,13 @@ fn choice(choice: Option<HugeChoice>) -> Cell<'static> {
     choice.map_or_else(none, |choice| Cell::new(choice.word()))
 }
 
-fn reason(row: &HugeRow) -> Cell<'static> {
-    let role = if row.reason.is_none() { Role::Good } else { Role::Plain };
-    Cell::of(role, words(row))
-}
-
-fn words(row: &HugeRow) -> Cow<'static, str> {
-    match (row.reason, row.by) {
-        (Some(reason), _) => fragment(reason.about()).into(),
-        (None, HugeBy::Fault) => "nothing: the next access maps one".into(),
-        (None, HugeBy::Khugepaged) => "nothing visible is in the way".into(),
-    }
-}
-
 /// What is on huge pages, what is not, and the reason that concerns most; of a range if it is one.
 pub(super) fn answer(pages: &HugePages, rows: &[HugeRow], range: Option<&str>) -> String {
     let range = range.map_or_else(String::new, |range| format!("{range} of "));
     let huge = match (pages.huge, pages.unclear) {
         (0, 0) => None,
         (huge, 0) => Some(size(huge)),
-        (0, unclear) => Some(format!("at most {}", size(unclear))),
+        (0, unclear) => Some(format!("up to {}", size(unclear))),
         (huge, unclear) => Some(format!("{} to {}", size(huge), size(huge.saturating_add(unclear)))),
     };
     let huge = match (huge, pages.pool) {
@@ -275,14 +215,6 @@ pub(super) fn answer(pages: &HugePages, rows: &[HugeRow], range: Option<&str>) -
 fn passes(pages: &HugePages) -> Option<String> {
     const ENOUGH: u64 = 3;
     pages.passes.filter(|passes| *passes >= ENOUGH).map(|passes| format!("about {}", counted(passes, "time")))
-}
-
-/// `libc.so.6`; the address of a region without a name.
-fn most_in(row: &HugeRow) -> Cell<'_> {
-    row.region.as_ref().map_or_else(none, |region| match region_file_name(&region.name).1 {
-        name if name == ANONYMOUS => Cell::new(&region.start),
-        name => Cell::of(Role::Name, name),
-    })
 }
 
 /// `4 KiB +2 MiB, …`: the offsets and lengths of the first pieces.
@@ -379,7 +311,7 @@ fn blocks_and_past(lines: &mut Lines, pages: &HugePages) {
     }
     if !pages.past.is_empty() {
         if let (Some(bytes), Some(sleep @ 1..)) = (pages.scanned, pages.sleep) {
-            let pace = format!("khugepaged examines at most {} every {}", size(bytes), duration(sleep as f64 / 1000.0));
+            let pace = format!("khugepaged examines up to {} every {}", size(bytes), duration(sleep as f64 / 1000.0));
             lines.line().indent(2).plain(pace + ", of all processes");
         }
         let passes = passes(pages);
@@ -390,7 +322,7 @@ fn blocks_and_past(lines: &mut Lines, pages: &HugePages) {
         lines.line().indent(2).plain("possible causes where nothing visible is in the way:");
         for past in pages.past.iter().filter(|past| **past != HugePast::NotYet || passes.is_none()) {
             let unknown = match (past, pages.why.of("pins")) {
-                (HugePast::Pinned, Some(reason)) => format!(" (unknown here: {})", reason.cause()),
+                (HugePast::Pinned, Some(reason)) => format!(" (unknown here: {})", reason.cause_in_short()),
                 _ => String::new(),
             };
             lines.line().indent(4).plain(format!("  {}{unknown}", fragment(past.about())));
@@ -402,9 +334,10 @@ fn blocks_and_past(lines: &mut Lines, pages: &HugePages) {
 /// Samples of these records.
 #[cfg(test)]
 pub(in crate::command) mod samples {
+    use super::super::reasons::HugePart;
     use super::*;
     use crate::kernel::Permissions;
-    use crate::report::{Hex, Reason};
+    use crate::report::{Hex, HugeRefusal, Reason};
 
     pub fn all() -> Vec<Box<dyn Record>> {
         let heap = RegionBrief {
@@ -425,6 +358,7 @@ pub(in crate::command) mod samples {
             only: first / 2,
             region: Some(heap.clone()),
             region_bytes: bytes / 2,
+            parts: None,
         };
         let at = |offset: u64| VirtualAddress::new(0x7f00_0000_0000 + offset);
         let piece = |start, end| HugePiece { start: at(start), end: at(end) };
@@ -504,6 +438,14 @@ pub(in crate::command) mod samples {
             Box::new(row(HugeBy::Fault, Some(HugeRefusal::NotAdvised), 7 << 30, (7 << 30) - (1 << 20))),
             Box::new(row(HugeBy::Khugepaged, Some(HugeRefusal::Shared), 200 << 20, 0)),
             Box::new(row(HugeBy::Khugepaged, None, 100 << 20, 100 << 20)),
+            Box::new(HugeRow {
+                parts: Some(vec![
+                    HugePart { start: at(0), end: at(2 << 30), bytes: 2 << 30 },
+                    HugePart { start: at(7 << 30), end: at(9 << 30), bytes: 1 << 30 },
+                    HugePart { start: at(10 << 30), end: at((10 << 30) + (1 << 20)), bytes: 1 << 20 },
+                ]),
+                ..row(HugeBy::Fault, Some(HugeRefusal::Guards), 3 << 30, 0)
+            }),
             Box::new(HugeSizeRow { size: 65536, memory: Some(HugeChoice::Madvise), shared: None, allowed: 300 << 20 }),
             Box::new(summary),
             Box::new(without),
@@ -551,7 +493,7 @@ mod tests {
         let answer = |huge, unclear| answer(&HugePages { huge, unclear, small: 0, ..pages.clone() }, &[], None);
         let who = "redis-server (812) has";
         assert_eq!(answer(0, 0), format!("{who} nothing on huge pages, and nothing in small pages"));
-        assert_eq!(answer(0, 6 << 20), format!("{who} at most 6 MiB on huge pages"));
+        assert_eq!(answer(0, 6 << 20), format!("{who} up to 6 MiB on huge pages"));
         assert_eq!(answer(2 << 20, 6 << 20), format!("{who} 2 MiB to 8 MiB on huge pages"));
     }
 }

@@ -1,7 +1,8 @@
 //! `pins` on made-up processes.
 
 use super::{World, all, notes, records};
-use crate::command::huge::records::{HugePages, HugeRow};
+use crate::command::huge::reasons::HugeRow;
+use crate::command::huge::records::HugePages;
 use crate::command::pins::{HeldPages, PinHolder, PinsSummary};
 use crate::kernel::{Device, PageFlags};
 use crate::process::fake::{HUGE, PAGE, region};

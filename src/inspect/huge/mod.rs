@@ -16,4 +16,4 @@ mod tally;
 mod tests;
 
 pub use sweep::{HugeSweep, HugeZeros};
-pub use tally::{HugeCounts, HugeReason, HugeReport, HugeSizeUse};
+pub use tally::{HugeCounts, HugeReason, HugeReport, HugeSizeUse, HugeStretch};

@@ -298,7 +298,12 @@ impl Counter {
         let facts = current.facts();
         let is_whole = self.rules.places(&facts).holds(number);
         let page = self.space.page_size().bytes();
-        self.tally.add(&self.rules, (&facts, &current.reasons), (stretch, is_whole), times, page);
+        let at = |place: u64| VirtualAddress::new(place.saturating_mul(self.rules.bytes));
+        let places = AddressRange::new(at(number), at(number.saturating_add(times)));
+        let Some(range) = places.and_then(|places| places.intersection(current.range)) else {
+            return;
+        };
+        self.tally.add(&self.rules, (&facts, &current.reasons), (stretch, is_whole), (times, range), page);
     }
 
     fn end_region(&mut self) {

@@ -3,6 +3,7 @@
 use super::rules::{HugeRegion, HugeRules, OfRegion};
 use super::stretch::Stretch;
 use crate::inspect::classify::Backing;
+use crate::kernel::AddressRange;
 use crate::process::HugeSize;
 use crate::report::{HugeBy, HugeRefusal};
 use std::collections::BTreeMap;
@@ -29,8 +30,18 @@ pub struct HugeCounts {
     pub untouched: u64,
 }
 
-/// A reason for the absence of huge pages, and the bytes that it concerns.
+/// A part of memory that a reason concerns: neighbouring places of huge pages in one region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct HugeStretch {
+    /// The addresses of the part.
+    pub range: AddressRange,
+    /// The bytes in it that the reason concerns.
+    pub bytes: u64,
+}
+
+/// A reason for the absence of huge pages, and the bytes that it concerns.
+#[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct HugeReason {
     /// Whether a fault or khugepaged makes no huge page of these bytes.
@@ -47,6 +58,8 @@ pub struct HugeReason {
     pub region: usize,
     /// The bytes in that region.
     pub region_bytes: u64,
+    /// The parts of memory that it concerns, in address order; `None` if they are many.
+    pub stretches: Option<Vec<HugeStretch>>,
 }
 
 /// A size of huge pages, and the memory whose settings permit it.
@@ -105,11 +118,46 @@ impl PartsOfRegion {
     }
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 struct Sum {
     bytes: u64,
     first: u64,
     only: u64,
+    stretches: Stretches,
+}
+
+/// The parts of memory of a reason, as long as they are few.
+#[derive(Clone, Default)]
+struct Stretches {
+    all: Vec<HugeStretch>,
+    are_many: bool,
+}
+
+impl Stretches {
+    const MOST: usize = 12;
+
+    /// Adds the next part of the same region.
+    fn add(&mut self, range: AddressRange, bytes: u64) {
+        let joined = self.all.last_mut().filter(|last| last.range.end() == range.start());
+        match joined.and_then(|last| Some((AddressRange::new(last.range.start(), range.end())?, last))) {
+            Some((whole, last)) => *last = HugeStretch { range: whole, bytes: last.bytes.saturating_add(bytes) },
+            None => self.extend(vec![HugeStretch { range, bytes }], false),
+        }
+    }
+
+    /// Adds those of the next region.
+    fn extend(&mut self, more: Vec<HugeStretch>, are_many: bool) {
+        self.are_many |= are_many || self.all.len() + more.len() > Self::MOST;
+        if self.are_many {
+            self.all.clear();
+        } else {
+            self.all.extend(more);
+        }
+    }
+
+    fn if_few(&self) -> Option<Vec<HugeStretch>> {
+        (!self.are_many).then(|| self.all.clone())
+    }
 }
 
 type HugeKey = (HugeBy, Option<HugeRefusal>);
@@ -126,13 +174,13 @@ pub(super) struct HugeTally {
 }
 
 impl HugeTally {
-    /// Adds `times` places of huge pages that are like `stretch`. `page` is the size of a page in bytes.
+    /// Adds `times` places of huge pages that are like `stretch`, at `range`. `page` is the size of a page in bytes.
     pub fn add(
         &mut self,
         rules: &HugeRules,
         (region, of): (&HugeRegion<'_>, &OfRegion),
         (stretch, is_whole): (&Stretch, bool),
-        times: u64,
+        (times, range): (u64, AddressRange),
         page: u64,
     ) {
         let bytes = |pages: u64| pages.saturating_mul(page).saturating_mul(times);
@@ -159,10 +207,10 @@ impl HugeTally {
         }
         if untouched > 0 && region.backing != Backing::Kernel {
             let reasons = rules.fault(of, region, stretch, is_whole);
-            self.note(HugeBy::Fault, &reasons, bytes(untouched));
+            self.note(HugeBy::Fault, &reasons, bytes(untouched), range);
         }
         if stretch.copies > 0 {
-            self.note(HugeBy::Khugepaged, &rules.copies(of, region), bytes(stretch.copies));
+            self.note(HugeBy::Khugepaged, &rules.copies(of, region), bytes(stretch.copies), range);
         }
         let rest = stretch.small - stretch.copies + stretch.swapped;
         // What is cut by the end of the region is small in any case.
@@ -172,17 +220,18 @@ impl HugeTally {
         }
         if rest > 0 {
             let reasons = rules.khugepaged(of, region, stretch, is_whole);
-            self.note(HugeBy::Khugepaged, &reasons, bytes(rest));
+            self.note(HugeBy::Khugepaged, &reasons, bytes(rest), range);
         }
     }
 
-    fn note(&mut self, by: HugeBy, reasons: &[HugeRefusal], bytes: u64) {
+    fn note(&mut self, by: HugeBy, reasons: &[HugeRefusal], bytes: u64, range: AddressRange) {
         let is_alone = reasons.len() < 2;
         let mut add = |reason, is_first: bool| {
             let sum = self.of_region.entry((by, reason)).or_default();
             sum.bytes = sum.bytes.saturating_add(bytes);
             sum.first = sum.first.saturating_add(if is_first { bytes } else { 0 });
             sum.only = sum.only.saturating_add(if is_alone { bytes } else { 0 });
+            sum.stretches.add(range, bytes);
         };
         match reasons {
             [] => add(None, true),
@@ -201,6 +250,7 @@ impl HugeTally {
             all.bytes = all.bytes.saturating_add(sum.bytes);
             all.first = all.first.saturating_add(sum.first);
             all.only = all.only.saturating_add(sum.only);
+            all.stretches.extend(sum.stretches.all, sum.stretches.are_many);
             if sum.bytes > *most {
                 (*region, *most) = (index, sum.bytes);
             }
@@ -209,14 +259,15 @@ impl HugeTally {
 
     /// Returns the report on the sums so far.
     pub fn report(&self, rules: &HugeRules) -> HugeReport {
-        let reason = |(&(by, reason), &(sum, region, region_bytes)): (&HugeKey, &(Sum, usize, u64))| HugeReason {
+        let reason = |(&(by, reason), (sum, region, region_bytes)): (&HugeKey, &(Sum, usize, u64))| HugeReason {
             by,
             reason,
             bytes: sum.bytes,
             first: sum.first,
             only: sum.only,
-            region,
-            region_bytes,
+            region: *region,
+            region_bytes: *region_bytes,
+            stretches: sum.stretches.if_few(),
         };
         let mut reasons: Vec<HugeReason> = self.all.iter().map(reason).collect();
         reasons.sort_by_cached_key(|one| (one.by, one.reason.map_or(usize::MAX, |reason| rules.rank(reason))));
@@ -228,7 +279,22 @@ impl HugeTally {
 
 #[cfg(test)]
 mod tests {
-    use super::PartsOfRegion;
+    use super::{PartsOfRegion, Stretches};
+    use crate::kernel::{AddressRange, VirtualAddress};
+
+    #[test]
+    fn neighbouring_places_are_one_stretch_and_many_are_not_kept() {
+        let range = |start: u64| AddressRange::of_length(VirtualAddress::new(start), 0x1000).expect("a range");
+        let mut few = Stretches::default();
+        [0x1000, 0x2000, 0x8000].into_iter().for_each(|start| few.add(range(start), 16));
+        let found: Vec<_> = few.if_few().into_iter().flatten().map(|one| (one.range.len(), one.bytes)).collect();
+        assert_eq!(found, [(0x2000, 32), (0x1000, 16)]);
+        // A region that follows without a gap is another one.
+        few.extend(vec![few.all[1]], false);
+        assert_eq!(few.all.len(), 3);
+        (0..20).for_each(|index| few.add(range(0x10_0000 + index * 0x2000), 16));
+        assert_eq!(few.if_few(), None);
+    }
 
     fn early(is_advised: bool, places: &[(u64, u64, bool)]) -> u64 {
         let mut parts = PartsOfRegion { is_advised, ..PartsOfRegion::default() };

@@ -25,6 +25,7 @@ mod flags;
 mod floor;
 mod frames;
 mod heap;
+mod heap_sentence;
 mod help;
 mod history;
 mod how;

@@ -5,6 +5,7 @@ use super::records::{self, AccountGroup, AccountRow, NO_HEAP, freed_by};
 use super::summary::{self, KernelSums};
 use super::{AccountFor, AccountOf, AccountPart, family, rests};
 use crate::command::floor::{Context, Error, Flow, Outcome};
+use crate::command::heap_sentence;
 use crate::command::named_pages::{PagesOfSymbols, name_among_symbols, name_of_mapping, names_in};
 use crate::command::rows::{self, RowLimit, finish, name_of_range, note_hidden_rows, pull};
 use crate::eval::{self, Origin, Spans};
@@ -60,11 +61,13 @@ impl AccountFor {
         let summary = summary::summary(&sums, &kernel, &objects, stopped.is_some());
         if stopped != Some(Stopped::Closed) {
             let range = part.as_ref().and(written);
-            sink.answer(records::answer(
-                range.as_deref(),
-                &summary,
-                by.is_none().then(|| largest_class(&sums)).flatten(),
-            ))?;
+            let most = by.is_none().then(|| largest_class(&sums)).flatten();
+            let answer = if self.finds(AccountPart::Heap) && part.is_none() && stopped.is_none() {
+                format!("{}. {}", records::answer(None, &summary, None), heap_sentence::about(&space, sink)?)
+            } else {
+                records::answer(range.as_deref(), &summary, most)
+            };
+            sink.answer(answer)?;
             match by {
                 None => self.emit_classes_and_objects(&sums, &objects, sink)?,
                 Some(by) => {

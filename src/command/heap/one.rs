@@ -1,16 +1,13 @@
 //! The heaps of one process.
 
 use super::super::floor::{Context, Error};
-use super::super::rows::pull;
 use super::others::{self, OtherAllocator};
 use super::records::HeapSummary;
-use crate::inspect::heap::{HeapArena, HeapSearch, MappedChunks, has_heaps, resident_outside};
-use crate::inspect::{AddressSpace, Step};
+use crate::command::heap_sentence;
+use crate::inspect::AddressSpace;
+use crate::inspect::heap::{HeapArena, MappedChunks, has_heaps, resident_outside};
 use crate::kernel::AddressRange;
 use crate::process::Target;
-
-/// The most chunks and bins that are looked at. Ctrl-C ends a search long before.
-const MOST_STEPS: u64 = 1 << 34;
 
 /// The sums of a process, and its arenas.
 pub(super) fn heaps(target: &Target, context: &mut Context) -> Result<(HeapSummary, Vec<HeapArena>), Error> {
@@ -21,19 +18,8 @@ pub(super) fn heaps(target: &Target, context: &mut Context) -> Result<(HeapSumma
             "capture the process `with heap` or `with memory`",
         ));
     }
-    let budget = context.sink.budget().at_most(MOST_STEPS);
-    let mut search = HeapSearch::new(&space, budget.clone())?;
-    let unsearched = search.unsearched();
-    let all = search.left();
-    let mut arenas = Vec::new();
-    let next = || Ok(search.next()?.map(Step::Found));
-    let stopped = pull(context.sink, "arenas", next, |arena, sink| {
-        arenas.push(arena);
-        Ok(sink.progress(arenas.len() as u64, all as u64, "arenas")?)
-    })?;
-    if let Some(stopped) = stopped {
-        return Err(stopped.into());
-    }
+    let budget = heap_sentence::steps(context.sink);
+    let (arenas, unsearched) = heap_sentence::arenas(&space, &budget, context.sink)?;
     let mapped = MappedChunks::of(&space, budget.clone())?;
     let allocators = others::found(context, target, &space)?;
     let mut summary = HeapSummary {

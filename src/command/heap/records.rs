@@ -1,5 +1,6 @@
 //! The sums of `heap` and how they are written: the sentence that answers, and a row for each of several processes.
 
+use crate::command::heap_sentence::{HeapSentence, NOT_RESIDENT};
 use crate::inspect::heap::{HeapArena, HeapSums, MappedChunks, Trimmable};
 use crate::kernel::words::Worded;
 use crate::kernel::{Name, VirtualAddress};
@@ -155,6 +156,7 @@ impl HeapSummary {
         few().flat_map(|kept| &kept.sizes).for_each(|(size, pages)| *sizes.entry(*size).or_default() += pages);
         let of_threads = arenas.iter().filter(|arena| arena.number > 0).filter_map(|arena| arena.sums.as_ref());
         let empty = of_threads.flat_map(|sums| &sums.parts).filter(|part| part.in_use.chunks == 0);
+        let known = HeapSentence::of(arenas);
         HeapSummary {
             pid: 0,
             process: Name::default(),
@@ -162,12 +164,12 @@ impl HeapSummary {
             kept: few().map(|kept| kept.free).sum(),
             kept_size: sizes.into_iter().max_by_key(|(_, pages)| *pages).map(|(size, _)| size),
             empty_heaps: empty.count() as u64,
-            arenas: arenas.iter().filter(|arena| arena.system_bytes > 0).count() as u64,
-            incomplete: arenas.iter().filter(|arena| arena.sums.is_none()).count() as u64,
-            system: arenas.iter().map(|arena| arena.system_bytes).fold(0, u64::saturating_add),
-            in_use: chunks(|sums| sums.in_use.bytes),
+            arenas: known.arenas,
+            incomplete: known.incomplete,
+            system: known.system,
+            in_use: known.in_use.ok_or_else(|| resident_unknown(arenas)),
             free: chunks(|sums| sums.free.bytes),
-            between: chunks(|sums| sums.between),
+            between: known.between.ok_or_else(|| resident_unknown(arenas)),
             top: chunks(|sums| sums.top),
             foreign: sum(|sums| sums.foreign),
             trim: trim(|trim| trim.now),
@@ -227,40 +229,21 @@ impl Record for HeapSummary {
     }
 }
 
-/// Where more is in use than resident.
-const NOT_RESIDENT: &str = " (in part never touched, or in swap)";
-
 /// The answer, and what stands beside it.
 fn summary(lines: &mut Lines, summary: &HeapSummary) {
     let line = lines.line().indent(2);
-    let arenas = match summary.arena {
-        Some(number) => format!("arena {number}"),
-        None => counted(summary.arenas, "glibc arena"),
+    let known = |bytes: &Fact<u64>| bytes.as_ref().ok().copied();
+    let sentence = HeapSentence {
+        arena: summary.arena,
+        arenas: summary.arenas,
+        incomplete: summary.incomplete,
+        resident: known(&summary.resident),
+        system: summary.system,
+        in_use: known(&summary.in_use),
+        trim: known(&summary.trim),
+        between: known(&summary.between),
     };
-    match (summary.arenas, &summary.resident) {
-        (0, _) => _ = line.plain("no heap of glibc was found"),
-        (_, Ok(resident)) => _ = line.plain(format!("{arenas} with {} resident: ", size(*resident))),
-        (_, Err(_)) => _ = line.plain(format!("{arenas} with {}: ", size(summary.system))),
-    }
-    if summary.arenas > 0 && summary.incomplete >= summary.arenas {
-        line.push(Role::Warn, "the bytes in use are unknown");
-    } else if let (1.., Ok(in_use)) = (summary.arenas, &summary.in_use) {
-        let at_least = if summary.incomplete > 0 { "at least " } else { "" };
-        line.push(Role::Good, format!("{at_least}{} of chunks in use", size(*in_use)));
-        if summary.resident.as_ref().is_ok_and(|resident| in_use > resident) {
-            line.plain(NOT_RESIDENT);
-        }
-        match summary.trim {
-            // An arena that was not walked may have some.
-            Ok(0) if summary.incomplete > 0 => {}
-            Ok(0) => _ = line.plain(", nothing that malloc_trim(0) would free now"),
-            Ok(trim) => _ = line.plain(format!(", {at_least}{} that malloc_trim(0) would free", size(trim))),
-            Err(_) => {}
-        }
-        if let Ok(between @ 1..) = summary.between {
-            line.plain(format!(", {} free between chunks in use", size(between)));
-        }
-    }
+    sentence.parts().into_iter().for_each(|(role, part)| _ = line.push(role, part));
     keepers(lines, summary);
     if let Some(unsearched @ 1..) = summary.unsearched {
         let text = format!("{} of variables were not searched: they are in swap, or too many", size(unsearched));

@@ -29,7 +29,7 @@ impl Command for InfoProcess {
         text: "\
 Shows the name, executable, command line, parent, threads, user and tracer of the process, and the number of its mappings. \
 With more of them than vm.max_map_count, mmap(2) and mprotect(2) fail with ENOMEM. If half of that is used, a line counts \
-the neighbours that the kernel does not merge, by what they differ in. The two calls also fail at the limits of \
+the mappings that the kernel does not merge with the next one, by cause. The two calls also fail at the limits of \
 setrlimit(2) (`ulimit`): RLIMIT_AS and RLIMIT_DATA are shown if they are set, RLIMIT_STACK and RLIMIT_MEMLOCK if half is used. Then shows the memory fields of /proc/PID/status, each \
 with its meaning.",
         examples: &[example("info process", "show the attached process")],
@@ -125,20 +125,18 @@ pub(super) fn used_limit(target: &Target, mappings: u64) -> Option<u64> {
 
 fn in_words(difference: Difference) -> String {
     match difference {
-        Difference::Gap => "place (free addresses are between them)",
-        Difference::Protection => "protection",
-        Difference::File => "file",
-        Difference::Offset => "offset in the file",
-        Difference::Name => "name (prctl)",
-        Difference::Flag(code) => return format!("flag `{code}` ({})", vm_flag_meaning(code)),
-        Difference::UnknownFlag => "a flag that is unknown to pmdb",
-        Difference::ProtectionKey => "protection key",
-        Difference::Policy => "memory policy (NUMA)",
-        Difference::Few => "a fact of smaps, which is not read for so few",
-        Difference::Kind => "nothing, but the kernel merges no mappings of their kind",
-        Difference::Hidden => {
-            "nothing that /proc shows (perhaps each was written before they were neighbours, or was moved)"
-        }
+        Difference::Gap => "a gap lies between them",
+        Difference::Protection => "protection differs",
+        Difference::File => "the file differs",
+        Difference::Offset => "the offset in the file differs",
+        Difference::Name => "the name differs (prctl)",
+        Difference::Flag(code) => return format!("flag `{code}` differs ({})", vm_flag_meaning(code)),
+        Difference::UnknownFlag => "a flag differs that is unknown to pmdb",
+        Difference::ProtectionKey => "the protection key differs",
+        Difference::Policy => "the memory policy differs (NUMA)",
+        Difference::Few => "smaps differs, which is not read for so few",
+        Difference::Kind => "the kernel merges none of their kind",
+        Difference::Hidden => "they were written apart, or one was moved (/proc does not show it)",
     }
     .to_owned()
 }
@@ -337,7 +335,7 @@ fn write_mappings(lines: &mut Lines, process: &ProcessReport) {
         let limit = format!("{} (vm.max_map_count{})", count(most), without(process.gate.as_ref()));
         // The kernel allows one more than the limit (do_mmap in mm/mmap.c).
         let is_reached = process.mappings >= most;
-        line.plain(if is_reached { "; the limit of " } else { " of at most " }).plain(limit);
+        line.plain(if is_reached { "; the limit of " } else { " of the allowed " }).plain(limit);
         line.plain(if is_reached { " is reached" } else { "" });
         if process.mappings >= most - most / 10 {
             line.plain(": more fail with ENOMEM");
@@ -348,16 +346,16 @@ fn write_mappings(lines: &mut Lines, process: &ProcessReport) {
 /// In what neighbouring mappings differ.
 fn write_unmerged(lines: &mut Lines, process: &ProcessReport) {
     if let Ok([first, rest @ ..]) = process.unmerged.as_deref() {
-        let differ = if first.pairs == 1 { "differs" } else { "differ" };
-        let mut words = format!("{} of neighbours {differ} in {}", counted(first.pairs, "pair"), first.meaning);
+        let are = if first.pairs == 1 { "is" } else { "are" };
+        let mut words = format!("{} {are} not merged with the next one because {}", count(first.pairs), first.meaning);
         // A pair that was not compared to the end says nothing about the others.
         let is_compared = |pairs: &&UnmergedPairs| pairs.differ_in != [Difference::Few.word()];
         let rest: Vec<&UnmergedPairs> = rest.iter().filter(is_compared).collect();
         let (shown, others) = rest.split_at(rest.len().min(SHOWN_DIFFERENCES));
-        words.extend(shown.iter().map(|pairs| format!(", {} in {}", count(pairs.pairs), pairs.meaning)));
+        words.extend(shown.iter().map(|pairs| format!(", {} because {}", count(pairs.pairs), pairs.meaning)));
         if !others.is_empty() {
             let others = others.iter().map(|pairs| pairs.pairs).sum();
-            words.push_str(&format!(", {} in other ways", count(others)));
+            words.push_str(&format!(", {} for other causes", count(others)));
         }
         lines.field("").prose(Role::Plain, words);
     }
@@ -399,11 +397,15 @@ pub(in crate::command) mod samples {
             gate: Some(Name::from("[vsyscall]")),
             most_mappings: Ok(65_530),
             unmerged: Ok(vec![
-                UnmergedPairs { pairs: 59_000, differ_in: vec!["protection".into()], meaning: "protection".into() },
+                UnmergedPairs {
+                    pairs: 59_000,
+                    differ_in: vec!["protection".into()],
+                    meaning: "protection differs".into(),
+                },
                 UnmergedPairs {
                     pairs: 900,
                     differ_in: vec!["flag dc".into()],
-                    meaning: "flag `dc` (not copied by fork)".into(),
+                    meaning: "flag `dc` differs (not copied by fork)".into(),
                 },
             ]),
             frames_hidden: Some(true),

@@ -403,6 +403,7 @@ fn group_rows(groups: Vec<ChangesOfGroup>, names: &GroupNames) -> Vec<ChangeGrou
     let rows = by_name(groups, names).into_iter().map(|(key, of)| ChangeGroup {
         by: names.by.to_string(),
         key,
+        region_bytes: of.region.as_ref().filter(|_| names.by == Key::Region).map(|region| region.range.len()),
         region: of.region.map(|region| region.name),
         pages: of.counts.pages,
         regions: of.counts.regions(),

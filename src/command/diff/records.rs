@@ -3,7 +3,7 @@
 use crate::kernel::{Name, PageSize, VirtualAddress};
 use crate::render::Record;
 use crate::render::columns::{
-    Cell, Column, MakeCell, PAGES, REGION, SIZE, START, Table, length, region_file, region_key,
+    Cell, Column, ColumnOf, MakeCell, PAGES, REGION, SIZE, START, Table, length, none, region_file, region_key,
 };
 use crate::render::text::Text;
 use crate::render::text::block::symbols_text;
@@ -73,6 +73,8 @@ record! {
         key: String,
         /// By region: its name.
         [optional] region: Option<Name>,
+        /// By region: its bytes after the changes, or before them if it went.
+        [optional] region_bytes: Option<u64>,
         /// Pages that changed. A page that changed in two ways counts twice.
         pages: u64,
         /// Changes of regions, counted one by one.
@@ -155,21 +157,26 @@ fn groups(group: &ChangeGroup) -> Table<ChangeGroup> {
         by => Column::word(group_heading(by), 20, Role::Plain).cell(key),
     };
     let changes: MakeCell<ChangeGroup> = |_, group| by_kind(&group.changes);
-    let changes = Column::word("changes", 30, Role::Plain).cell(changes);
-    let is_by_region = group.by == "region";
-    // By region, `changes` has what became of the region.
-    let table = CHANGE_GROUPS.without(is_by_region.then_some(REGION_CHANGES));
-    table.by([Some(key), is_by_region.then_some(changes)])
+    if group.by != "region" {
+        return CHANGE_GROUPS.by([Some(key), None]);
+    }
+    let changes = Column::word("changed pages", 30, Role::Plain).cell(changes);
+    CHANGED_REGIONS.by([Some(key), Some(changes)])
 }
 
-const REGION_CHANGES: &str = "regions";
+const NET: ColumnOf<ChangeGroup> =
+    Column::number("net memory", 10, Role::Size).cell(|_, group| Cell::new(net(group.effect.came, group.effect.went)));
 
 /// `diff … by KEY`
 static CHANGE_GROUPS: Table<ChangeGroup> = Table::of(&[
     Column::number("pages", 10, Role::Size).cell(|_, group| Cell::count(group.pages)),
-    Column::number(REGION_CHANGES, 14, Role::Size).rank(1).cell(|_, group| Cell::count(group.regions)),
-    Column::number("net", 10, Role::Size).cell(|_, group| Cell::new(net(group.effect.came, group.effect.went))),
+    Column::number("regions", 14, Role::Size).rank(1).cell(|_, group| Cell::count(group.regions)),
+    NET,
 ]);
+
+/// `diff … by region`. The pages are in the column of the changes, with what became of the region.
+static CHANGED_REGIONS: Table<ChangeGroup> =
+    Table::of(&[NET, SIZE.cell(|_, group| group.region_bytes.map_or_else(none, Cell::size))]);
 
 impl Record for DiffSummary {
     fn write(&self, text: &mut Text) {
@@ -303,6 +310,7 @@ pub(in crate::command) mod samples {
             by: "region".into(),
             key: "0x555555559000..0x55555557a000 rw-p [heap]".into(),
             region: Some("[heap]".into()),
+            region_bytes: Some(132 << 10),
             pages: 300,
             regions: 1,
             changes: Numbers(vec![(EventKind::Came, 256), (EventKind::Went, 44), (EventKind::RegionGrew, 1)]),

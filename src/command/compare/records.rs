@@ -50,6 +50,8 @@ record! {
         end: VirtualAddress,
         /// Its name.
         region: Name,
+        /// Whether one of the two has ended since: nothing is yet to copy.
+        [optional] ended: bool,
         /// Bytes in a page.
         page_size: u64,
         /// Pages by how both share them.
@@ -66,6 +68,8 @@ record! {
         symbol: String,
         /// Pages of all rows of the process that are not shared, or that the next write copies.
         of: u64,
+        /// Whether one of the two has ended since: nothing is yet to copy.
+        [optional] ended: bool,
         /// Bytes in a page.
         page_size: u64,
         /// Pages by how both share them.
@@ -155,7 +159,7 @@ impl SharedCounts {
 impl Record for Comparison {
     fn write(&self, text: &mut Text) {
         let differing = self.counts.differing();
-        text.row_of_difference(&COMPARISONS, self, (differing, differing));
+        text.row_of_difference(&COMPARISONS.without(without(self.ended)), self, (differing, differing));
     }
 
     fn ends_pictures(&self) -> bool {
@@ -163,12 +167,19 @@ impl Record for Comparison {
     }
 }
 
+const YET_TO_COPY: &str = "yet to copy";
+
+/// The column that tells nothing of a process that has ended.
+fn without(is_ended: bool) -> Option<&'static str> {
+    is_ended.then_some(YET_TO_COPY)
+}
+
 /// `compare`
 static COMPARISONS: Table<Comparison> = Table::of(&[
     START.cell(|_, row| Cell::new(&row.start)),
     END.rank(2).cell(|_, row| Cell::new(&row.end)),
     of_bytes("shared").cell(|_, row| bytes(row.page_size, row.counts.shared)),
-    of_bytes("yet to copy").cell(|_, row| bytes(row.page_size, row.counts.about_to_copy)),
+    of_bytes(YET_TO_COPY).cell(|_, row| bytes(row.page_size, row.counts.about_to_copy)),
     of_bytes("copied").cell(|_, row| bytes(row.page_size, row.counts.copied)),
     of_bytes("only attached").rank(1).cell(|_, row| bytes(row.page_size, row.counts.only_here)),
     of_bytes("only other").rank(1).cell(|_, row| bytes(row.page_size, row.counts.only_there)),
@@ -178,7 +189,8 @@ static COMPARISONS: Table<Comparison> = Table::of(&[
 impl Record for ComparisonGroup {
     fn write(&self, text: &mut Text) {
         let in_bytes = |pages: u64| pages.saturating_mul(self.page_size);
-        text.row_of_difference(&COMPARISON_GROUPS, self, (in_bytes(self.counts.differing()), in_bytes(self.of)));
+        let table = COMPARISON_GROUPS.without(without(self.ended));
+        text.row_of_difference(&table, self, (in_bytes(self.counts.differing()), in_bytes(self.of)));
     }
 
     fn ends_pictures(&self) -> bool {
@@ -189,7 +201,7 @@ impl Record for ComparisonGroup {
 /// `compare … by symbol`. The symbol may be long, and is never cut.
 static COMPARISON_GROUPS: Table<ComparisonGroup> = Table::of(&[
     of_bytes("shared").cell(|_, row| bytes(row.page_size, row.counts.shared)),
-    of_bytes("yet to copy").cell(|_, row| bytes(row.page_size, row.counts.about_to_copy)),
+    of_bytes(YET_TO_COPY).cell(|_, row| bytes(row.page_size, row.counts.about_to_copy)),
     of_bytes("copied").cell(|_, row| bytes(row.page_size, row.counts.copied)),
     of_bytes("only attached").cell(|_, row| bytes(row.page_size, row.counts.only_here)),
     of_bytes("only other").cell(|_, row| bytes(row.page_size, row.counts.only_there)),
@@ -211,7 +223,7 @@ static SAMPLES: Table<ComparisonSample> = Table::of(&[
     TIME.cell(|style, sample| time(style, sample.time)),
     Column::number("processes", 9, Role::Plain).rank(1).cell(|_, sample| Cell::count(sample.processes)),
     of_bytes("shared").cell(|_, sample| bytes(sample.page_size, sample.counts.shared)),
-    of_bytes("yet to copy").cell(|_, sample| bytes(sample.page_size, sample.counts.about_to_copy)),
+    of_bytes(YET_TO_COPY).cell(|_, sample| bytes(sample.page_size, sample.counts.about_to_copy)),
     of_bytes("copied").cell(|_, sample| bytes(sample.page_size, sample.counts.copied)),
     of_bytes("only other").rank(2).cell(|_, sample| bytes(sample.page_size, sample.counts.only_there)),
     Column::number("copied / s", 10, Role::Size).cell(|_, sample| match sample.rate {
@@ -282,7 +294,8 @@ fn comparison_total(lines: &mut Lines, total: &ComparisonTotal) {
 
 /// `812 compared with 1024 (worker): shared 12 MiB (the next writes of 812 would copy 3.1 MiB of it); …`
 fn comparison_summary(lines: &mut Lines, summary: &ComparisonSummary) {
-    let head = format!("{} compared with {} ({}): ", summary.pid, summary.other, summary.process);
+    let ended = if summary.ended { ", ended" } else { "" };
+    let head = format!("{} compared with {} ({}{ended}): ", summary.pid, summary.other, summary.process);
     let whose = (summary.pid, &*summary.other.to_string());
     write_counts(lines.line().indent(2).plain(head), whose, &summary.counts, summary.page_size);
 }
@@ -350,6 +363,7 @@ pub(in crate::command) mod samples {
             Box::new(small_group()),
             Box::new(comparison_sample()),
             Box::new(comparison_summary()),
+            Box::new(ComparisonGroup { ended: true, ..comparison_group() }),
             Box::new(ComparisonTotal { pid: 4242, processes: 4, ended: 1, page_size: 4096, counts, in_bytes }),
         ]
     }
@@ -391,6 +405,7 @@ pub(in crate::command) mod samples {
             start: va(0x5555_5555_9000),
             end: va(0x5555_5557_a000),
             region: Name::from("[heap]"),
+            ended: false,
             page_size: 4096,
             counts,
             in_bytes,
@@ -406,7 +421,15 @@ pub(in crate::command) mod samples {
             only_there: 0,
             about_to_copy: 1_020,
         });
-        ComparisonGroup { other: 4243, symbol: "cache of demo".into(), of: 2000, page_size: 4096, counts, in_bytes }
+        ComparisonGroup {
+            other: 4243,
+            symbol: "cache of demo".into(),
+            of: 2000,
+            ended: false,
+            page_size: 4096,
+            counts,
+            in_bytes,
+        }
     }
 
     pub fn comparison_summary() -> ComparisonSummary {

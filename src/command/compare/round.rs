@@ -145,8 +145,8 @@ impl ComparisonRound {
             sink.emit(&summary)?;
         }
         match groups {
-            Some(groups) => show_groups((pid, page_size), groups, self.cut, sink)?,
-            None if rows => show_rows((pid, page_size), found.rows, self.cut, sink)?,
+            Some(groups) => show_groups((pid, is_over, page_size), groups, self.cut, sink)?,
+            None if rows => show_rows((pid, is_over, page_size), found.rows, self.cut, sink)?,
             None => {}
         }
         if !is_heading {
@@ -224,7 +224,7 @@ fn copied_first(counts: &SharedCounts) -> (u64, u64) {
 }
 
 fn show_rows(
-    (other, page_size): (u32, u64),
+    (other, ended, page_size): (u32, bool, u64),
     mut rows: Vec<ComparedRegion>,
     cut: Option<RowLimit>,
     sink: &mut dyn Sink,
@@ -236,14 +236,14 @@ fn show_rows(
     let more = rows::keep_shown(&mut rows, cut, |row| copied_first(&row.counts));
     rows.into_iter().try_for_each(|ComparedRegion { range, region, counts, .. }| {
         let (start, end, in_bytes) = (range.start(), range.end(), counts.in_bytes(page_size));
-        sink.emit(&records::Comparison { other, start, end, region, page_size, counts, in_bytes })
+        sink.emit(&records::Comparison { other, start, end, region, ended, page_size, counts, in_bytes })
     })?;
     note_hidden_rows(more, "region", sink)
 }
 
 /// The rows of `by symbol`, the most copied or about to be copied first.
 fn show_groups(
-    (other, page_size): (u32, u64),
+    (other, ended, page_size): (u32, bool, u64),
     groups: BTreeMap<String, SharedCounts>,
     cut: Option<RowLimit>,
     sink: &mut dyn Sink,
@@ -258,7 +258,7 @@ fn show_groups(
     let mut groups = groups.into_iter();
     groups.try_for_each(|(symbol, counts)| {
         let in_bytes = counts.in_bytes(page_size);
-        sink.emit(&ComparisonGroup { other, symbol, of, page_size, counts, in_bytes })
+        sink.emit(&ComparisonGroup { other, symbol, of, ended, page_size, counts, in_bytes })
     })?;
     note_hidden_rows(more, "symbol", sink)
 }

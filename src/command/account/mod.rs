@@ -174,12 +174,13 @@ copies, shared memory, file pages and others.
 These choose the memory:
 
   RANGE         only this range
-  children      the process and its descendants, each frame once
+  FAMILY        several processes, each frame once, by one of these forms:
+  children      the process and its descendants
   of NAME       all processes of this name
   of A, B, …    these processes: each a PID, a variable or a name
   cgroup        the processes of its memory cgroup and of those below it
   cgroup PATH   those of another cgroup
-  frames        all physical frames of the machine; a symbol of this name is 'frames'
+  frames        all physical frames; a symbol of this name is 'frames'
   from FILE     compare with a capture, also of another process
   with content  count the zero-filled subpages of huge pages
   with heap     show what of it glibc's heaps use and keep
@@ -197,8 +198,8 @@ These choose the rows, one for each class without them:
   limit N       the first N groups; regions by address
   full          also rows under 1 %, and the comparison with smaps_rollup
 
-The row of a class is the sum of its pages, each in one class. After `of which` are parts of it. `help classes` \
-explains classes and words. Rss leaves out hugetlb pages, page tables and swap: the summary lists them.",
+The row of a class is the sum of its pages, each in one class. Parts of it are in brackets. The summary lists \
+hugetlb pages, page tables and swap, which Rss leaves out. `help classes` explains classes, columns and words.",
         examples: &[
             example("account", "add up the memory of the whole process"),
             example("account by mapping top 5", "list the files and names with the most memory"),
@@ -207,7 +208,6 @@ explains classes and words. Rss leaves out hugetlb pages, page tables and swap: 
             example("capture demo.capture --overwrite\naccount by mapping from demo.capture", "compare with a capture"),
             example("account children", "count the memory of a process and its descendants once"),
             example("account cgroup", "show what is charged to its memory cgroup, with the limit and OOM kills"),
-            example("account children by mapping", "list which files and objects in memory they share"),
         ],
     };
 
@@ -295,6 +295,9 @@ explains classes and words. Rss leaves out hugetlb pages, page tables and swap: 
                 return Err(Error::refused(message, "leave `by` or `with heap` out"));
             }
             return family.run(by, (heaps, self.is_full), cut, context);
+        if let Some(by) = self.key_of_frames(&context.state.line) {
+            return Err(machine::without_keys(by, context)?);
+        }
         }
         if let Some(AccountOf::Range(Spanned { node: Range::Expression(Expression::Text(_)), .. })) = &self.of {
             let message = match &self.by {

@@ -99,7 +99,8 @@ state in the file as a snapshot.
   -              in place of a file: standard output, or the pipe or file that the command is directed to
   --overwrite    replace a file that exists
   RANGE          only the pages of this range, rounded to huge pages, and no memory outside it
-  children       also the descendants of the process, in one file
+  FAMILY         several processes in one file, by one of these forms:
+  children       the process and its descendants
   of NAME        all processes of this name
   of A, B, …     these processes: each a PID, a variable or a name
   cgroup [PATH]  the processes of its memory cgroup, or of another, and of those below it

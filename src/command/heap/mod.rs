@@ -63,7 +63,8 @@ Adds up the heaps of glibc's malloc: chunks in use, free chunks, and what `mallo
 Stops nothing, and runs nothing in the process.
 
   N                 one arena: its number in the table, or an address in it
-  children          the process and its descendants: a row for each
+  FAMILY            a row for each of several processes, by one of these forms:
+  children          the process and its descendants
   of NAME, of A, B  all processes of a name, or these
   cgroup [PATH]     the processes of its memory cgroup, or of another
   by arena          a row for each arena (the default)

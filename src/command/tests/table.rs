@@ -37,6 +37,14 @@ fn the_help_of_a_command_has_at_most_60_lines() {
 }
 
 #[test]
+fn a_family_of_the_usage_is_explained() {
+    let takes = |name: &str| grammar::usage(name).is_some_and(|usage| usage.contains("FAMILY"));
+    for about in COMMANDS.abouts().filter(|about| takes(about.name.name)) {
+        assert!(about.text.contains("\n  FAMILY  "), "{}", about.name.name);
+    }
+}
+
+#[test]
 fn every_heading_can_be_typed() {
     let parses = |line: String| COMMANDS.language.parse_line(&line).is_ok();
     for title in crate::command::ps::headings() {

@@ -108,6 +108,8 @@ fn a_name_of_several_processes_is_1_and_those_that_have_exited_do_not_count() {
     assert!(!run.failed(1, "`show areas` those of `pmdb demo`").out.contains("0 reads"), "{run:?}");
     home.run(&["-batch", "vmmap"]).failed(3, "as a command it is regions: pmdb PID regions");
     home.run(&["-batch", "tour"])
+    let by = home.run(&["-batch", "account", "frames", "by", "node"]);
+    by.failed(1, "`account frames` has a row for each class, and no `by`").failed(1, "by node` divides frames");
         .failed(3, "no process is called `tour`; the tour needs the demonstration: `pmdb demo tour`\n");
     home.run(&["-p", "demo", "-batch"]).failed(3, "no process is called `demo`; in a shell, `pmdb demo` starts");
     home.run(&["-batch", "man"]).failed(3, "as a command it is help: pmdb help");

@@ -22,6 +22,7 @@ use family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, AccountFa
 
 use super::floor::{About, Command, CommandName, Context, Error, Group, Outcome, example};
 use super::rows::RowLimit;
+use super::summary::all_frames;
 use crate::eval;
 use crate::kernel::words::worded;
 use crate::kernel::{Key, PageFact, PageField};
@@ -133,9 +134,30 @@ fn begins_path(input: Tokens<'_>) -> bool {
     matches!(input.rest, [_, slash, name, ..] if !slash.is_glued && name.is_glued && name.kind == TokenKind::Name)
 }
 
+/// The error for `account frames by KEY`: only the classes add up.
+fn without_keys(by: &WrittenKey, context: &Context) -> Result<Error, Error> {
+    let frames = all_frames(context.state.machine())?;
+    let (start, end) = (frames.start(), frames.end());
+    let of_frames =
+        format!("`walk pfn:{start}..pfn:{end} by node` divides frames, also by zone, cgroup, flags, order …");
+    let of_symbol = format!("for a symbol `account 'frames' by {by}`");
+    Ok(Error::refused("`account frames` has a row for each class, and no `by`", format!("{of_frames}; {of_symbol}")))
+}
+
 impl AccountFor {
     fn finds(&self, part: AccountPart) -> bool {
         self.with.contains(&part)
+    }
+
+    /// The key of `account frames by KEY`, if the name is not quoted as that of a symbol.
+    fn key_of_frames(&self, line: &str) -> Option<&WrittenKey> {
+        let Some(AccountOf::Range(range)) = &self.of else {
+            return None;
+        };
+        let is_frames =
+            matches!(&range.node, Range::Expression(Expression::Name(WrittenName(name))) if name == "frames");
+        let is_word = || line.get(range.at.start..).is_some_and(|written| written.starts_with("frames"));
+        self.by.as_ref().filter(|_| is_frames && is_word())
     }
 
     fn is_family(&self, what: impl Fn(&FamilyOf) -> bool) -> bool {
@@ -284,6 +306,9 @@ hugetlb pages, page tables and swap, which Rss leaves out. `help classes` explai
         if matches!(self.of, Some(AccountOf::Frames)) {
             return machine::run(cut, context);
         }
+        if let Some(by) = self.key_of_frames(&context.state.line) {
+            return Err(without_keys(by, context)?);
+        }
         if let Some(AccountOf::Family(family)) = &self.of {
             if self.finds(AccountPart::Content) {
                 let message = "zero-filled subpages are searched only in one process";
@@ -295,9 +320,6 @@ hugetlb pages, page tables and swap, which Rss leaves out. `help classes` explai
                 return Err(Error::refused(message, "leave `by` or `with heap` out"));
             }
             return family.run(by, (heaps, self.is_full), cut, context);
-        if let Some(by) = self.key_of_frames(&context.state.line) {
-            return Err(machine::without_keys(by, context)?);
-        }
         }
         if let Some(AccountOf::Range(Spanned { node: Range::Expression(Expression::Text(_)), .. })) = &self.of {
             let message = match &self.by {

@@ -168,11 +168,16 @@ impl Arguments {
         }
     }
 
-    /// Refuses the name of a built-in command file that there is not, and one without the arguments that it needs.
+    /// Refuses a command file that there is not, and a built-in one without the arguments that it needs. A command
+    /// before it may make the file.
     pub(super) fn check_files(&self) -> Result<(), clap::Error> {
+        let mut may_be_made = false;
         for step in self.steps() {
-            let Step::File(path) = step else { continue };
-            session::check_built_in(path, self.arguments().len()).map_err(refusal)?;
+            match step {
+                Step::Command(_) => may_be_made = true,
+                Step::File(path) if may_be_made && !session::is_built_in(path) => {}
+                Step::File(path) => session::check_file(path, self.arguments().len()).map_err(refusal)?,
+            }
         }
         Ok(())
     }

@@ -301,7 +301,7 @@ pub(super) fn open(path: &Path, name: &Name) -> Result<OwnedFd, String> {
 }
 
 /// Returns whether a path is the name of a built-in file, such as `:dma`.
-pub(super) fn is_built_in(path: &Path) -> bool {
+pub fn is_built_in(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().starts_with(b":")
 }
 
@@ -321,13 +321,19 @@ pub(super) fn built_in(path: &Path) -> Option<Result<&'static str, String>> {
     }))
 }
 
-/// Checks that a path like `:dma` names a built-in file, and that this file gets the arguments that it needs.
+/// Checks that a command file is there, and that a built-in one such as `:dma` gets the arguments that it needs.
 ///
 /// # Errors
 /// Fails with what is wrong, in words.
-pub fn check_built_in(path: &Path, arguments: usize) -> Result<(), String> {
+pub fn check_file(path: &Path, arguments: usize) -> Result<(), String> {
     let Some(text) = built_in(path) else {
-        return Ok(());
+        let name = Name::new(path.as_os_str().as_bytes());
+        let found = std::fs::metadata(path);
+        let missing = found.err().filter(|error| error.kind() == std::io::ErrorKind::NotFound);
+        return missing.map_or(Ok(()), |error| {
+            let built_in = built_in_of_name(path).map_or_else(String::new, |hint| format!("; {hint}"));
+            Err(format!("cannot read {name}: {}{built_in}", crate::access::words(error)))
+        });
     };
     let text = text?;
     let (name, needed) = (path.display(), needed_arguments(text));
@@ -405,13 +411,15 @@ mod tests {
 
     #[test]
     fn built_in_files_need_their_arguments() {
-        let check = |name: &str, arguments| check_built_in(Path::new(name), arguments).err().unwrap_or_default();
+        let check = |name: &str, arguments| check_file(Path::new(name), arguments).err().unwrap_or_default();
         assert_eq!(check(":oom", 0), "`:oom` needs LIMIT: pmdb -batch -x :oom PID LIMIT");
         assert_eq!(check(":dma", 0), "`:dma` needs BUFFER: pmdb -batch -x :dma PID BUFFER");
-        for (name, arguments) in [(":oom", 1), (":dma", 4), (":tour", 0), (":hugepages", 0), ("file", 0)] {
+        for (name, arguments) in [(":oom", 1), (":dma", 4), (":tour", 0), (":hugepages", 0), ("Cargo.toml", 0)] {
             assert_eq!(check(name, arguments), "", "{name}");
         }
         assert!(check(":none", 3).contains("expected one of: :"));
+        assert_eq!(check("/missing", 0), "cannot read /missing: no such file or directory");
+        assert!(check("/missing/dma.pmdb", 0).ends_with("; the built-in command file: `source :dma`"));
     }
 
     #[test]

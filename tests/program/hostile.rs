@@ -10,7 +10,9 @@ use std::process::Stdio;
 #[test]
 fn command_files_that_are_none() {
     let home = Home::new();
-    home.run(&["-batch", "-x", "missing"]).failed(1, "cannot read missing: no such file");
+    home.run(&["-batch", "-x", "missing"]).failed(2, "cannot read missing: no such file");
+    // A command before it may make the file.
+    home.run(&["-batch", "-ex", "echo a", "-x", "missing"]).failed(1, "cannot read missing: no such file");
     home.run(&["-batch", "-x", "/"]).failed(1, "cannot read /: it is a directory");
     home.run(&["-batch", "-x", PMDB]).failed(1, "binary file");
     home.run(&["-batch", "-x", "/dev/zero"]).failed(1, "binary file");

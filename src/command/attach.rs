@@ -160,8 +160,8 @@ pub(super) fn resolve(asked: &str, context: &mut Context) -> Result<process::Res
             }
             Err(process::Error::Ambiguous { name, candidates }.into())
         }
-        Err(process::Error::Gone { .. }) if let Some(what) = command_alone(asked, language) => {
-            Err(process::Error::no_such_process(what).into())
+        Err(process::Error::Gone { what, .. }) if let Some(command) = command_alone(asked, language) => {
+            Err(process::Error::no_such_process(format!("{what}; {command}")).into())
         }
         Err(process::Error::Gone { what, .. }) if std::path::Path::new(asked).is_file() => {
             let what = format!("{what}; for a capture or a core file: `pmdb -c {asked}`");

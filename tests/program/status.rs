@@ -43,6 +43,7 @@ fn no_such_target_is_3() {
     let home = Home::new();
     home.run(&["-p", NOBODY, "-batch"]).failed(3, NOBODY);
     home.run(&["no-such-process", "-batch"]).failed(3, "no-such-process");
+    home.run(&["-p", "regions", "-batch"]).failed(3, "no process is called `regions`; `regions` is a command");
     home.run(&["-batch", "-ex", "attach 2147483647"]).failed(3, NOBODY);
 }
 
@@ -107,10 +108,10 @@ fn a_name_of_several_processes_is_1_and_those_that_have_exited_do_not_count() {
     home.run(&["-batch", "-ex", "explain pfn:1"]).failed(1, "is not an address of the process");
     let run = home.run(&["-batch", "self", "translate", "--how", "$nothing"]);
     assert!(!run.failed(1, "`show areas` those of `pmdb demo`").out.contains("0 reads"), "{run:?}");
-    home.run(&["-batch", "vmmap"]).failed(3, "as a command it is regions: pmdb PID regions");
-    home.run(&["-batch", "tour"])
     let by = home.run(&["-batch", "account", "frames", "by", "node"]);
     by.failed(1, "`account frames` has a row for each class, and no `by`").failed(1, "by node` divides frames");
+    home.run(&["-batch", "vmmap"]).failed(3, "as a command it is regions: pmdb PID regions");
+    home.run(&["-batch", "tour"])
         .failed(3, "no process is called `tour`; the tour needs the demonstration: `pmdb demo tour`\n");
     home.run(&["-p", "demo", "-batch"]).failed(3, "no process is called `demo`; in a shell, `pmdb demo` starts");
     home.run(&["-batch", "man"]).failed(3, "as a command it is help: pmdb help");

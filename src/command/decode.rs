@@ -92,6 +92,9 @@ Needs no target: the number may come from another tool, or from another machine 
             return Err(eval::Error::new(value.at, format!("{number} is not a 64-bit word")).into());
         };
         let machine = context.state.machine().clone();
+        if reading.is_none() && is_place(raw, &machine) {
+            context.sink.note(format!("if this is a physical address: `who phys:{raw:#x}`"))?;
+        }
         if *reading != Some(Reading::Flags) {
             let entry = entry(PageMapEntry::new(raw), &machine);
             context.sink.emit(&Decoded::Entry(entry))?;
@@ -104,6 +107,13 @@ Needs no target: the number may come from another tool, or from another machine 
         }
         Ok(Flow::Done)
     }
+}
+
+/// Whether a number may be the physical address of memory. Low numbers are words of flags.
+fn is_place(raw: u64, machine: &Machine) -> bool {
+    const LOW: u64 = 16 << 20;
+    let frame = FrameNumber::new(raw >> machine.page_size().shift());
+    raw >= LOW && machine.zones().is_ok_and(|zones| zones.of(frame).is_some())
 }
 
 /// Bits 0 to 54.

@@ -313,11 +313,12 @@ impl Offers<'_> {
             return;
         }
         self.rank = Rank::Symbol;
-        let names = self.with_names(|space| space.names(within, begun, MOST, self.patience));
-        for name in names.unwrap_or_default() {
-            if let Ok(name) = std::str::from_utf8(name.as_bytes()) {
-                self.name(name, ForeignName::Symbol);
-            }
+        let names = self.with_names(|space| space.names(within, begun, MOST, self.patience)).unwrap_or_default();
+        let names = names.iter().filter_map(|name| std::str::from_utf8(name.as_bytes()).ok());
+        let (made, own): (Vec<&str>, Vec<&str>) = names.partition(|name| is_made(name));
+        // As names of libraries, those of compilers only where nothing else begins so.
+        for name in if own.is_empty() { made } else { own } {
+            self.name(name, ForeignName::Symbol);
         }
     }
 
@@ -536,6 +537,37 @@ impl Offers<'_> {
     }
 }
 
+/// Whether compiler or linker make a symbol of this name for each program.
+fn is_made(name: &str) -> bool {
+    const MADE: [&str; 24] = [
+        "_DYNAMIC",
+        "_GLOBAL_OFFSET_TABLE_",
+        "_IO_stdin_used",
+        "__FRAME_END__",
+        "__GNU_EH_FRAME_HDR",
+        "__TMC_END__",
+        "__abi_tag",
+        "__bss_start",
+        "__data_start",
+        "__do_global_dtors_aux",
+        "__do_global_dtors_aux_fini_array_entry",
+        "__dso_handle",
+        "__frame_dummy_init_array_entry",
+        "_dl_relocate_static_pie",
+        "_edata",
+        "_end",
+        "_etext",
+        "_fini",
+        "_init",
+        "_start",
+        "data_start",
+        "deregister_tm_clones",
+        "frame_dummy",
+        "register_tm_clones",
+    ];
+    MADE.contains(&name) || name.contains("@plt") || name.contains(".plt")
+}
+
 /// The module of `module!` at the end of what stands before the word.
 fn module_before(before: &str) -> Option<String> {
     let before = before.strip_suffix('!')?;
@@ -550,6 +582,13 @@ fn module_before(before: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_compilers_are_known() {
+        let made = ["_start", "frame_dummy", "__do_global_dtors_aux", "deregister_tm_clones", "_init", "puts@plt"];
+        assert!(made.into_iter().all(is_made));
+        assert!(!["main", "frames", "_private", "start", "init"].into_iter().any(is_made));
+    }
 
     #[test]
     fn the_module_before_a_symbol_is_found() {

@@ -215,7 +215,7 @@ impl TimelineBuilder {
         if self.left_out > 0 && self.rows.len() == MOST_ROWS && !self.has_said_left_out {
             self.has_said_left_out = true;
             let message = format!(
-                "{} pages that came later are not drawn: there are {MOST_ROWS} rows at most",
+                "{} pages that came later are not drawn: a picture has up to {MOST_ROWS} rows",
                 count(self.left_out)
             );
             sink.note(message)?;

@@ -638,7 +638,7 @@ pub(crate) fn head(lines: &mut Lines, timeline: &Timeline, together: usize) {
         (None, 0 | 1) => size(of_rows(timeline.row_bytes())),
         (None, regions) => counted(of_rows(regions), "region"),
     };
-    line.word("; ", Role::Dim, format!("at most {most} per row"));
+    line.word("; ", Role::Dim, format!("rows of up to {most}"));
     if timeline.has_shared_rows(together) {
         line.word("; ", Role::Dim, "+N: so many other regions in the row");
     }

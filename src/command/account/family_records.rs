@@ -264,7 +264,7 @@ fn freed_in_parts(row: &AccountFamilyClass) -> Cell<'static> {
             format!("{}, but for {} that other processes keep", row.freed_by, size(outside))
         }
         Ok(outside) if outside > 0 && row.class != FamilyClass::Kernel => {
-            format!("{} (of which others map {} too)", row.freed_by, size(outside))
+            format!("{} (others map {} of it too)", row.freed_by, size(outside))
         }
         _ => row.freed_by.to_owned(),
     })

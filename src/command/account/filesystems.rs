@@ -43,7 +43,7 @@ impl Record for AccountFilesystem {
     }
 }
 
-const AT_MOST: ColumnOf<AccountFilesystem> = bytes("at most").cell(|_, row| Cell::size(row.at_most));
+const UP_TO: ColumnOf<AccountFilesystem> = bytes("up to").cell(|_, row| Cell::size(row.at_most));
 const USED: ColumnOf<AccountFilesystem> = bytes("used").cell(|_, row| Cell::size(row.used));
 const KIND: ColumnOf<AccountFilesystem> = Column::word("type", 9, Role::Plain).cell(|_, row| Cell::new(kind(row)));
 const FREED: ColumnOf<AccountFilesystem> =
@@ -51,7 +51,7 @@ const FREED: ColumnOf<AccountFilesystem> =
 
 /// The files that the counted processes do not hold.
 static NOT_HELD: Table<AccountFilesystem> = Table::of(&[
-    AT_MOST,
+    UP_TO,
     USED,
     Column::name("files that no counted process holds, in", 39, Role::Name).cell(|_, row| Cell::new(&row.path)),
     KIND,
@@ -60,7 +60,7 @@ static NOT_HELD: Table<AccountFilesystem> = Table::of(&[
 
 /// All files, where no process is counted.
 static ALL: Table<AccountFilesystem> = Table::of(&[
-    AT_MOST,
+    UP_TO,
     USED,
     Column::name("files in", 33, Role::Name).cell(|_, row| Cell::new(&row.path)),
     KIND,

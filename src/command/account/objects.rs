@@ -73,13 +73,17 @@ impl Record for AccountObject {
 }
 
 static OBJECTS: Table<AccountObject> = Table::of(&[
-    Column::number("unmapped", 10, Role::Size).cell(|_, row| Cell::size(row.unmapped)),
+    Column::number("unmapped", 10, Role::Size).cell(|_, row| unmapped(row)),
     bytes("size").cell(|_, row| Cell::size(row.bytes)),
     Column::name("object", 24, Role::Name).cell(|_, row| Cell::new(&row.name)),
     Column::word("number", 12, Role::Plain).cell(|_, row| Cell::new(number(row))),
     Column::word("held by", 16, Role::Plain).cell(|_, row| Cell::new(held_by(row))),
     Column::word("freed by", 17, Role::Plain).cell(|_, row| Cell::new(&row.freed_by)),
 ]);
+
+fn unmapped(row: &AccountObject) -> Cell<'static> {
+    if row.at_most { Cell::new(format!("up to {}", size(row.unmapped))) } else { Cell::size(row.unmapped) }
+}
 
 /// `inode 1030 (deleted)`: which object, where others have the same name, and what a long name must not hide.
 fn number(row: &AccountObject) -> String {
@@ -88,8 +92,7 @@ fn number(row: &AccountObject) -> String {
         _ => object_number(row.name.as_bytes(), Some(row.inode)).trim_start_matches(", ").to_owned(),
     };
     let deleted = if row.kind == ObjectKind::DeletedFile { DELETED } else { "" };
-    let at_most = if row.at_most { " (at most)" } else { "" };
-    format!("{number}{deleted}{at_most}")
+    format!("{number}{deleted}")
 }
 
 /// Its holders in short: `mapped, fd 3` of one process, `812 and 3 more` of several.
@@ -213,11 +216,14 @@ pub(super) fn why(objects: &Fact<MemoryObjects>) -> Why {
     why
 }
 
+/// The word of programs for an upper bound.
+pub(super) const AT_MOST: &str = "at most";
+
 /// What a sum of unmapped bytes is, in words.
 pub(super) fn bound(objects: &MemoryObjects) -> Option<&'static str> {
     Some(match objects.bound()? {
         Bound::AtLeast => "at least",
-        Bound::AtMost => "at most",
+        Bound::AtMost => AT_MOST,
         _ => "about",
     })
 }

@@ -282,7 +282,7 @@ pub(super) fn freed_by(class: AccountClass) -> &'static str {
     }
 }
 
-/// `free or munmap (of which 1.2 GiB on huge pages, 300 MiB lazily freed)`
+/// `free or munmap (1.2 GiB of it on huge pages, 300 MiB lazily freed)`
 fn freed_in_parts(row: &AccountRow) -> Cell<'static> {
     let marks: [(&Fact<u64>, &str); 9] = [
         (&row.huge, "on huge pages"),
@@ -296,18 +296,20 @@ fn freed_in_parts(row: &AccountRow) -> Cell<'static> {
         (&row.with_pmdb, "mapped only here and by pmdb"),
     ];
     let known = marks.iter().filter_map(|(bytes, what)| Some((*bytes.as_ref().ok()?, what)));
-    let parts: Vec<String> =
-        known.filter(|(bytes, _)| *bytes > 0).map(|(bytes, what)| format!("{} {what}", size(bytes))).collect();
-    let parts = parts.join(", ");
-    Cell::new(match &*parts {
+    let mut of_it = " of it";
+    let parts = known.filter(|(bytes, _)| *bytes > 0).map(|(bytes, what)| {
+        let of_it = std::mem::take(&mut of_it);
+        format!("{}{of_it} {what}", size(bytes))
+    });
+    Cell::new(match &*parts.collect::<Vec<_>>().join(", ") {
         "" => row.freed_by.to_owned(),
-        parts => format!("{} (of which {parts})", row.freed_by),
+        parts => format!("{} ({parts})", row.freed_by),
     })
 }
 
 /// `redis-server (812) has 6 GiB in memory: 4 GiB (67 %) is anonymous, exclusive`; of a range `heap of redis-server …`.
 pub(super) fn answer(range: Option<&str>, summary: &AccountSummary, largest: Option<(AccountClass, u64)>) -> String {
-    let at_most = if summary.may_be_zeros.is_some() { "at most " } else { "" };
+    let at_most = if summary.may_be_zeros.is_some() { "up to " } else { "" };
     let whole = summary.bytes;
     let most = largest.map(|(class, bytes)| of_which_most(bytes, whole, words(class)));
     let used = size(whole);

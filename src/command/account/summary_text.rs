@@ -1,5 +1,6 @@
 //! The text of the sum of `account`.
 
+use super::objects::AT_MOST;
 use super::records::{AccountProof, AccountSummary};
 use crate::kernel::PageSize;
 use crate::render::Record;
@@ -92,12 +93,12 @@ fn lazily_freed(lines: &mut Lines, summary: &AccountSummary) {
         return;
     }
     let elsewhere = summary.lazily_freed_elsewhere.as_ref().copied();
-    let (at_most, now) = match elsewhere {
+    let (up_to, now) = match elsewhere {
         Ok(0) => ("", unwritten),
-        _ => ("at most ", unwritten),
+        _ => ("up to ", unwritten),
     };
     let line = lines.line();
-    line.indent(2).plain(format!("lazily freed: the kernel reclaims {at_most}")).push(Role::Size, size(now));
+    line.indent(2).plain(format!("lazily freed: the kernel reclaims {up_to}")).push(Role::Size, size(now));
     line.plain(" when memory is short; MADV_DONTNEED (after a fork, in each process) frees it at once");
     match elsewhere {
         Ok(0) if marked > unwritten => {
@@ -154,7 +155,7 @@ pub(super) fn beside_objects(
     bound: Option<&'static str>,
     deleted: Option<u64>,
 ) -> impl Iterator<Item = String> {
-    let bound = bound.map_or_else(String::new, |bound| format!("{bound} "));
+    let bound = bound.map_or_else(String::new, |bound| format!("{} ", if bound == AT_MOST { "up to" } else { bound }));
     let unmapped = unmapped.as_ref().ok().filter(|&&bytes| bytes > 0);
     let unmapped = unmapped.map(|bytes| format!("unmapped parts of objects {bound}{}", size(*bytes)));
     let deleted = deleted.filter(|&bytes| bytes > 0);

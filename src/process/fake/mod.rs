@@ -3,11 +3,13 @@
 mod builder;
 mod records;
 mod source;
+mod texts;
 
 pub(crate) use builder::Fake;
 #[cfg(feature = "symbols")]
 pub(crate) use source::Everywhere;
 
+use crate::access::{Error, Result};
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{
     AddressRange, Device, Name, PageFlags, PageSize, Permissions, Region, SwapEntry, TableEntry, VirtualAddress,
@@ -149,6 +151,10 @@ pub(crate) struct WatchedAnswers {
     pub(crate) gone_after_read: Mutex<Vec<u64>>,
     /// Contents of files, which replace those of the world.
     pub(crate) texts: Mutex<Vec<(File, String)>>,
+}
+
+fn none<T>() -> Result<T> {
+    Err(Error::not_available("not in this world"))
 }
 
 pub fn region(start_page: u64, pages: u64) -> Region {

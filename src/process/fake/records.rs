@@ -1,6 +1,7 @@
 //! The kernel's records of frames in a fake world.
 
-use super::source::{FakeSource, none};
+use super::none;
+use super::source::FakeSource;
 use super::{MapperPages, PAGE, World, region};
 use crate::access::{Error, Identity, Result};
 use crate::budget::Budget;

@@ -1,13 +1,14 @@
-//! The bytes and words that a fake world makes.
+//! The words, bytes and answers that a fake world makes.
 
-use super::{HUGE, PAGE, PRESENT, World, region};
+use super::texts::stat;
+use super::{HUGE, PAGE, PRESENT, World, none, region};
 use crate::access::{Error, Identity, InMemory, Liveness, ReadAt, Result};
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Name, PageFlags, PageMapEntry, Region, VirtualAddress, WordFile};
 use crate::process::{ProcessHandle, Target};
 use crate::source::{
-    Answer, Asked, Backing, ConfigPlace, File, FileLocation, GroupText, Held, KernelRecords, KernelSetting, List,
-    Listed, Mapping, PageRegion, Place, Probe, Query, Question, RecordsOf, Reply, Scan, Source,
+    Answer, Asked, Backing, FileLocation, Held, KernelRecords, List, Listed, Mapping, PageRegion, Place, Probe, Query,
+    Question, RecordsOf, Reply, Scan, Source,
 };
 use crate::source::{BackingContent, BackingRun, Categories, CoreOrigin, Origin};
 use std::sync::Arc;
@@ -22,33 +23,12 @@ const END: u64 = (1 << 47) / PAGE;
 #[derive(Clone)]
 pub(super) struct FakeSource(pub(super) Arc<World>);
 
-pub(super) fn none<T>() -> Result<T> {
-    Err(Error::not_available("not in this world"))
-}
-
 fn refused(file: &str) -> Error {
     Error::not_permitted(format!("may not open {file}"), "run pmdb as root")
 }
 
 fn gone<T>() -> Result<T> {
     Err(Error::gone("gone"))
-}
-
-/// Writes a region as a line of `maps`.
-fn line(region: &Region) -> Vec<u8> {
-    let (start, end) = (region.range.start().get(), region.range.end().get());
-    let (offset, device, inode) = (region.offset, region.device, region.inode);
-    let permissions = region.permissions;
-    let head = format!("{start:08x}-{end:08x} {permissions} {offset:08x} {device} {inode} ");
-    let mut line = head.into_bytes();
-    for &byte in region.name.as_bytes() {
-        match byte {
-            b'\n' => line.extend(b"\\012"),
-            byte => line.push(byte),
-        }
-    }
-    line.extend(if region.deleted { &b" (deleted)\n"[..] } else { b"\n" });
-    line
 }
 
 impl World {
@@ -63,7 +43,7 @@ impl World {
     }
 
     /// Counts an answer about the process, and ends the process after the last one.
-    fn answer(&self) -> Result<()> {
+    pub(super) fn answer(&self) -> Result<()> {
         match self.watched.answers_left.lock().expect("a lock").as_mut() {
             Some(0) => {
                 *self.watched.liveness.lock().expect("a lock") = Some(Liveness::Exited(None));
@@ -73,11 +53,6 @@ impl World {
             None => {}
         }
         Ok(())
-    }
-
-    fn text(&self) -> Vec<u8> {
-        let regions = self.regions.lock().expect("a lock");
-        regions.iter().flat_map(line).collect()
     }
 
     fn entry(&self, page: u64) -> u64 {
@@ -101,44 +76,6 @@ impl World {
         u64::from(self.soft_dirty && !self.is_cleared()) << 55
     }
 
-    fn config(&self) -> Option<String> {
-        let options = ["MEMORY_FAILURE", "MIGRATION", "DEVICE_PRIVATE", "PTE_MARKER"];
-        let exact = (!self.average_counts).then_some("PAGE_MAPCOUNT");
-        let options = options.into_iter().chain(exact);
-        let text = options.map(|option| format!("CONFIG_{option}=y\n"));
-        self.has_config.then(|| text.collect())
-    }
-
-    fn smaps(&self) -> String {
-        let mut text = String::new();
-        for region in &self.smaps {
-            let (start, end) = (region.range.start().get(), region.range.end().get());
-            text += &format!("{start:08x}-{end:08x} rw-p 00000000 00:00 0\n");
-            for (name, bytes) in &region.fields {
-                text += &format!("{name}: {} kB\n", bytes / 1024);
-            }
-            if let Some(may_be_huge) = region.may_be_huge {
-                text += &format!("THPeligible: {}\n", u8::from(may_be_huge));
-            }
-            if let Some(key) = region.protection_key {
-                text += &format!("ProtectionKey: {key}\n");
-            }
-            text += &format!("VmFlags: {}\n", region.vm_flags.join(" "));
-        }
-        text
-    }
-
-    fn mounts(&self) -> String {
-        let mount = |device: Option<crate::kernel::Device>, kind: &str| {
-            device.map(|device| {
-                let (major, minor) = (device.major, device.minor);
-                format!("25 1 {major}:{minor} / /mnt rw - {kind} none rw\n")
-            })
-        };
-        let mounts = [mount(self.hugetlbfs, "hugetlbfs"), mount(self.tmpfs, "tmpfs")];
-        mounts.into_iter().flatten().collect()
-    }
-
     /// Returns the categories that a scan reports for a page.
     fn categories(&self, page: u64) -> Categories {
         let raw = self.entry(page);
@@ -156,12 +93,6 @@ impl World {
         categories.set(Categories::GUARD, entry.is_guard());
         categories
     }
-}
-
-fn stat(pid: u32, parent: u32, start_time: u64) -> Vec<u8> {
-    let zeros = "0 ".repeat(17);
-    let rest = "0 ".repeat(30);
-    format!("{pid} (fake) S {parent} {zeros}{start_time} {rest}\n").into_bytes()
 }
 
 impl World {
@@ -198,73 +129,6 @@ impl World {
 }
 
 impl FakeSource {
-    fn text_of(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {
-        let world = &*self.0;
-        if let File::Stat | File::Status | File::MainStatus | File::Syscall | File::Smaps | File::Auxiliary = file {
-            world.answer()?;
-        }
-        if let Some(text) = world.made_text(file) {
-            return Ok(text.into_bytes());
-        }
-        let text = match file {
-            File::Stat => return Ok(stat(world.pid, 1, world.start_time)),
-            File::Status | File::MainStatus => {
-                let pid = world.pid;
-                format!("State:\tS (sleeping)\nTgid:\t{pid}\nTracerPid:\t0\nUid:\t0\t0\t0\t0\n")
-            }
-            File::Syscall | File::ThreadSyscall(_) => world.syscall.clone(),
-            File::DescriptorInfo(number) => match world.descriptors.get(number as usize) {
-                Some((_, info)) => info.clone(),
-                None => return none(),
-            },
-            File::Program => match &world.executable {
-                Some(path) => return Ok(path.as_bytes().to_vec()),
-                None => return none(),
-            },
-            File::Smaps => {
-                budget.look()?;
-                world.smaps()
-            }
-            File::OwnSmaps => world.smaps(),
-            // The size of a program header.
-            File::Auxiliary => {
-                return Ok(match world.layout.pointer_bytes {
-                    4 => [4u32, 32].map(u32::to_ne_bytes).concat(),
-                    _ => [4u64, 56].map(u64::to_ne_bytes).concat(),
-                });
-            }
-            File::Mounts | File::OwnMounts => world.mounts(),
-            File::Release => world.release.to_owned(),
-            File::Swaps => {
-                let area = if world.swaps { "/dev/zram0 partition 65532 0 -2\n" } else { "" };
-                format!("Filename\tType\tSize\tUsed\tPriority\n{area}")
-            }
-            File::Config(ConfigPlace::Boot) => match world.config() {
-                Some(text) => text,
-                None => return none(),
-            },
-            File::Setting(KernelSetting::MergedPages) if world.has_config => {
-                format!("{}\n", world.merged_pages)
-            }
-            File::Setting(KernelSetting::ZeroPageIsMerged) => format!("{}\n", u8::from(world.merges_zeros)),
-            File::Setting(KernelSetting::HugePageBytes) if world.has_config => {
-                format!("{}\n", HUGE * PAGE)
-            }
-            _ => return none(),
-        };
-        Ok(text.into_bytes())
-    }
-
-    fn group_text(&self, GroupText { path, file }: GroupText<'_>) -> Result<Vec<u8>> {
-        let world = &*self.0;
-        let name = format!("{}/{}", String::from_utf8_lossy(path), file.name());
-        match world.group_files.get(&name) {
-            Some(text) => Ok(text.clone().into_bytes()),
-            None if world.group_files.is_empty() => none(),
-            None => Err(Error::io(name, rustix::io::Errno::NOENT)),
-        }
-    }
-
     fn mapping(&self, question: Query) -> Result<Answer> {
         if !self.0.queries {
             return Ok(Answer::Unavailable);
@@ -398,8 +262,8 @@ impl Source for FakeSource {
 
     fn ask(&self, question: Question<'_>, budget: &mut Budget) -> Result<Reply> {
         match question {
-            Question::Text(file) => file.reply(self.text_of(file, budget)),
-            Question::GroupText(asked) => asked.reply(self.group_text(asked)),
+            Question::Text(file) => file.reply(self.0.text_of(file, budget)),
+            Question::GroupText(asked) => asked.reply(self.0.group_text(asked)),
             Question::Mapping(query) => query.reply(self.mapping(query)),
             Question::Backing(asked) => asked.reply(self.backing(asked)),
             Question::Probe(probe) => probe.reply(self.probe(probe)),
@@ -424,7 +288,7 @@ impl Source for FakeSource {
         if offset == 0 && room > LITTLE {
             self.0.watched.region_reads.fetch_add(1, Ordering::Relaxed);
         }
-        let text = self.0.text();
+        let text = self.0.maps_text();
         let rest = text.get(offset as usize..).unwrap_or_default();
         let read = rest.get(..room).unwrap_or(rest);
         into.extend_from_slice(read);

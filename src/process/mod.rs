@@ -23,6 +23,7 @@ mod modules;
 mod online;
 mod pool;
 mod populated;
+mod processes;
 mod region_query;
 mod status;
 mod target_process;
@@ -50,12 +51,13 @@ pub(crate) use filesystems::{FilesystemSearch, FoundFilesystem};
 pub use group_limits::{GroupLimit, GroupLimits};
 pub use handles::{ProcessHandle, ProcessHandles};
 pub use huge::{HugeSettings, HugeSize};
-pub use machine::{KernelVersion, KsmCounts, Machine, OpenedProcess};
+pub use machine::{KernelVersion, KsmCounts, Machine};
 #[doc(hidden)]
 pub use maps_text::MapsText;
 pub use modules::{Modules, OpenedFile, WordLayout};
 pub use online::MemoryAt;
 pub use populated::{PopulatedRange, PopulatedRanges};
+pub use processes::OpenedProcess;
 #[doc(hidden)]
 pub use region_query::FEW_REGIONS;
 pub use status::{ProcessStatus, Thread};
@@ -67,7 +69,7 @@ use crate::kernel::status::Stat;
 use crate::kernel::text::unescape;
 use crate::kernel::{Name, maps};
 use crate::source::{List, Listed, Source, live, recorded};
-use machine::entry;
+use processes::entry;
 #[cfg(feature = "cli")]
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -5,7 +5,8 @@ mod groups;
 mod pages;
 
 use super::handles::ProcessHandle;
-use super::machine::{Machine, OpenedProcess};
+use super::machine::Machine;
+use super::processes::OpenedProcess;
 use super::{Process, Result, Target};
 use crate::access::Liveness;
 use crate::budget::Budget;

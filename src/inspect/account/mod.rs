@@ -44,6 +44,7 @@ mod frame_counts;
 mod frames;
 mod grouped;
 mod mapped_parts;
+mod object_counter;
 mod object_regions;
 mod objects;
 mod overlaps;

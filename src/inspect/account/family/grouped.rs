@@ -1,6 +1,7 @@
 //! The memory of a family in groups, by mapping, by region, or by a fact of frames.
 
-use super::super::objects::{ObjectCounter, ObjectIdentity};
+use super::super::object_counter::ObjectCounter;
+use super::super::objects::ObjectIdentity;
 use super::owners::{MappedFrames, OwnedFrame};
 use crate::inspect::Result;
 use crate::inspect::fact::{Answer, FactReader, Gap};

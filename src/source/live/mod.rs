@@ -8,6 +8,7 @@ mod directory;
 mod features;
 mod filesystem;
 mod handle;
+mod kept_file;
 mod kernel_records;
 mod mapped_file;
 mod memory;

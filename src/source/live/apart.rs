@@ -1,29 +1,26 @@
-//! Work on storage that may not answer (FUSE, network) in a child process, which can be abandoned; files on such
-//! storage; and the mounts of a process, by which such filesystems are recognized.
+//! Work on storage that may not answer (FUSE, network) in a child process, which can be abandoned; and files on such
+//! storage.
 //!
 //! A system call on such storage may block for ever, and not even SIGKILL ends every wait (a FUSE request that the
 //! server has accepted). A blocked thread would prevent the exit of pmdb; a child process does not. Nor does pmdb hold
 //! such a file open, because closing it sends another request to the storage (`fuse_flush`). So a child process opens,
 //! reads and closes the file for each part of it.
 
-use super::directory::{Directory, own_file, read_to_end};
-use super::memory::Memory;
+use super::directory::Directory;
 use super::module_file::ModuleFile;
-use crate::access::{self, Error, ReadAt, Result};
-use crate::budget::{Budget, OutOfBudget, until_interrupted};
-use crate::kernel::mounts::Mount;
-use crate::kernel::{Device, Name, Region};
+use crate::access::{Error, ReadAt, Result};
+use crate::budget::until_interrupted;
+use crate::kernel::{Device, Name};
 use crate::source::sys;
-use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsRawFd, OwnedFd, RawFd};
 use rustix::fs::FileType;
-use rustix::io::{Errno, pread, read, write};
+use rustix::io::{Errno, read, write};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use std::collections::HashMap;
 use std::io::{self, Read};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long pmdb waits for storage before it gives up.
@@ -283,169 +280,15 @@ impl ReadAt for DistantFile {
     }
 }
 
-/// The mounts that a process sees, as far as they can be read.
-pub(super) struct Storage(Vec<Mount>);
-
-impl Storage {
-    /// Reads the mounts of the process with this directory and memory. The kernel needs more time for mountinfo than
-    /// for most files, and `who` needs the mounts of every process. So those of pmdb are used for all processes that
-    /// see the same ones.
-    pub(super) fn of(directory: &Directory, memory: &Memory) -> Result<Arc<Storage>> {
-        let outlook = Outlook::of(directory, |name| memory.path(name));
-        if outlook.is_some() && outlook == *own_outlook() {
-            return Storage::own();
-        }
-        let text = directory.read(&memory.path("mountinfo"));
-        Storage::new(&text.unwrap_or_default(), &mut until_interrupted())
-    }
-
-    /// Decodes the mounts in a text; none if it is damaged. Each costs one step.
-    pub(super) fn new(text: &[u8], budget: &mut Budget) -> Result<Arc<Storage>> {
-        let mounts = access::mounts(text, budget).unwrap_or_default();
-        budget.check()?;
-        Ok(Arc::new(Storage(mounts)))
-    }
-
-    /// Returns the mounts of pmdb.
-    pub(super) fn own() -> Result<Arc<Storage>> {
-        match own(|own| own.storage.clone()) {
-            Err(Errno::CANCELED) => Err(OutOfBudget::Interrupted.into()),
-            own => Ok(own.unwrap_or_else(|_| Arc::new(Storage(Vec::new())))),
-        }
-    }
-
-    /// Returns whether a server provides the file that `region` maps. `None` if no mount has its device.
-    pub(super) fn serves(&self, region: &Region) -> Option<bool> {
-        let mut mounts = self.0.iter().filter(|mount| mount.device == region.device);
-        mounts.next().map(Mount::is_served)
-    }
-
-    /// Returns the device of the filesystem at `path`, without regard to links, if a server provides it.
-    pub(super) fn served_at(&self, path: &[u8]) -> Option<Device> {
-        // Of several mounts on one directory only the last one is visible.
-        let nearest = self.on_the_way_to(path).max_by_key(|mount| mount.point.as_bytes().len());
-        nearest.filter(|mount| mount.is_served()).map(|mount| mount.device)
-    }
-
-    /// Returns the device of a filesystem through which `path` leads, if a server provides it or mounts what is below.
-    /// Returns `device`, which is mounted at `path`, if such a server is possible: in a chroot the mount of the root
-    /// is not listed, and damaged mounts are not known at all.
-    pub(super) fn served_above(&self, device: Device, path: &[u8]) -> Option<Device> {
-        let served = self.on_the_way_to(path).find(|mount| mount.is_served() || mount.filesystem == "autofs");
-        let is_listed = |is: &dyn Fn(&Mount) -> bool| self.on_the_way_to(path).any(is);
-        let is_known = is_listed(&|mount| mount.point.as_bytes() == b"/")
-            && is_listed(&|mount| mount.point.as_bytes() == path && mount.device == device);
-        served.map(|mount| mount.device).or_else(|| (!is_known).then_some(device))
-    }
-
-    /// Returns the mounts at `path` and at the directories above it.
-    fn on_the_way_to(&self, path: &[u8]) -> impl Iterator<Item = &Mount> {
-        self.0.iter().filter(move |mount| {
-            let point = mount.point.as_bytes();
-            let rest = path.strip_prefix(point.strip_suffix(b"/").unwrap_or(point));
-            rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'/')))
-        })
-    }
-}
-
-/// The facts that decide which mounts a process sees.
-#[derive(PartialEq)]
-struct Outlook {
-    /// The mount namespace, as the link in `/proc` names it.
-    namespace: Vec<u8>,
-    /// Device and inode of the root directory, which chroot(2) changes.
-    root: (Device, u64),
-}
-
-impl Outlook {
-    fn of(directory: &Directory, path: impl Fn(&str) -> String) -> Option<Self> {
-        Some(Outlook {
-            namespace: directory.link(&path("ns/mnt")).ok()?,
-            root: directory.behind_link(&path("root")).ok()?,
-        })
-    }
-}
-
-/// Returns the outlook of pmdb, which never changes.
-fn own_outlook() -> &'static Option<Outlook> {
-    static OWN: OnceLock<Option<Outlook>> = OnceLock::new();
-    OWN.get_or_init(|| Outlook::of(&Directory::open("/proc/self").ok()?, str::to_owned))
-}
-
-/// The mounts of pmdb when they were last read.
-static OWN: Mutex<Option<OwnMounts>> = Mutex::new(None);
-
-/// Returns the text of mountinfo of pmdb.
-pub(super) fn own_text() -> rustix::io::Result<Vec<u8>> {
-    own(|own| own.text.clone())
-}
-
-/// Returns what `wanted` selects from the mounts of pmdb. One command needs them several times, so they are read again
-/// only after they have changed.
-fn own<T>(wanted: impl Fn(&OwnMounts) -> T) -> rustix::io::Result<T> {
-    let mut kept = OWN.lock().unwrap_or_else(PoisonError::into_inner);
-    match kept.take() {
-        Some(own) if own.is_current() => Ok(wanted(kept.insert(own))),
-        _ => Ok(wanted(kept.insert(OwnMounts::read()?))),
-    }
-}
-
-/// Mounts, with the text and the open file from which they were read.
-struct OwnMounts {
-    mountinfo: OwnedFd,
-    text: Vec<u8>,
-    storage: Arc<Storage>,
-}
-
-impl OwnMounts {
-    fn read() -> rustix::io::Result<OwnMounts> {
-        let mountinfo = own_file("mountinfo")?;
-        let text = read_to_end(|bytes, from| pread(&mountinfo, spare_capacity(bytes), from))?;
-        let storage = Storage::new(&text, &mut until_interrupted()).map_err(|_| Errno::CANCELED)?;
-        Ok(OwnMounts { mountinfo, text, storage })
-    }
-
-    /// Returns whether no mount has changed since the file was opened. A poll of the open file reports each change once
-    /// (`mounts_poll` in fs/proc_namespace.c).
-    fn is_current(&self) -> bool {
-        let mut asked = [PollFd::new(&self.mountinfo, PollFlags::PRI)];
-        let now = Timespec::default();
-        poll(&mut asked, Some(&now)) == Ok(0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::tests::whole_or_given_up;
     use std::fs::File;
     use std::io::Write;
     use std::path::PathBuf;
 
     fn storage_of(minor: u32) -> Device {
         Device { major: 0, minor }
-    }
-
-    /// Only a way that is listed as a whole is known to need no server.
-    #[test]
-    fn a_way_without_a_server_is_proved() {
-        const ROOT: &str = "22 1 254:0 / / rw - ext4 /dev/vda rw\n";
-        const SHM: &str = "25 22 0:23 / /dev/shm rw - tmpfs tmpfs rw\n";
-        let above = |mounts: &[&str], point: &str| {
-            let storage = Storage::new(mounts.concat().as_bytes(), &mut until_interrupted()).expect("mounts");
-            storage.served_above(storage_of(23), point.as_bytes()).map(|device| device.minor)
-        };
-        assert_eq!(above(&[ROOT, SHM], "/dev/shm"), None);
-        let below = "26 25 0:23 / /home/user/far/tmp rw - tmpfs tmpfs rw\n";
-        let served = "24 22 0:40 / /home/user/far rw - fuse.sshfs none rw\n";
-        assert_eq!(above(&[ROOT, served, below], "/home/user/far/tmp"), Some(40));
-        let automatic = "24 22 0:41 / /home/user rw - autofs none rw\n";
-        assert_eq!(above(&[ROOT, automatic, below], "/home/user/far/tmp"), Some(41));
-        // In a chroot; another filesystem; nothing that can be read.
-        assert_eq!(above(&[SHM], "/dev/shm"), Some(23));
-        assert_eq!(above(&[ROOT, "25 22 0:24 / /dev/shm rw - tmpfs tmpfs rw\n"], "/dev/shm"), Some(23));
-        assert_eq!(above(&[], "/dev/shm"), Some(23));
-        assert_eq!(above(&[ROOT, SHM, "damaged\n"], "/dev/shm"), Some(23));
     }
 
     #[test]
@@ -507,38 +350,5 @@ mod tests {
             assert_eq!(file.read_at(part * PART, &mut [1; 4]).expect("bytes"), 4);
         }
         assert_eq!(times(), 7);
-    }
-
-    #[test]
-    fn own_mounts_are_read_once_while_they_stay_the_same() {
-        let read = Storage::own().expect("mounts");
-        assert!(!read.0.is_empty());
-        assert!(Arc::ptr_eq(&read, &Storage::own().expect("mounts")));
-    }
-
-    #[test]
-    fn a_server_is_known_by_the_type_of_its_mount() {
-        let text = b"21 1 254:0 / / rw - ext4 /dev/vda rw\n\
-            22 21 0:50 / /mnt/far rw - fuse.sshfs host: rw\n\
-            23 21 0:51 / /mnt/far/near rw - tmpfs tmpfs rw\n\
-            24 21 0:52 / /net rw - nfs4 host:/ rw\n";
-        let given_up = whole_or_given_up(|mut budget| match Storage::new(text, &mut budget) {
-            Ok(storage) => Ok(storage.0.clone()),
-            Err(Error::OutOfBudget(why)) => Err(why),
-            Err(error) => panic!("{error}"),
-        });
-        assert!(given_up > 0);
-        let storage = Storage::new(text, &mut Budget::unlimited()).expect("mounts");
-        let far = Some(Device { major: 0, minor: 50 });
-        for (path, served) in [
-            ("/usr/lib/libc.so.6", None),
-            ("/mnt/far", far),
-            ("/mnt/far/lib/x.so", far),
-            ("/mnt/farther", None),
-            ("/mnt/far/near/x.so", None),
-            ("/net/x", Some(Device { major: 0, minor: 52 })),
-        ] {
-            assert_eq!(storage.served_at(path.as_bytes()), served, "{path}");
-        }
     }
 }

@@ -1,6 +1,5 @@
 //! An attached process: its identity, and its current address space.
 
-use super::apart::Storage;
 use super::directory::{Directory, read_to_end};
 use super::handle::{Handle, process_title};
 use super::kernel_records;
@@ -8,6 +7,7 @@ use super::memory;
 use super::memory::Memory;
 use super::module_file::ModuleFile;
 use super::pause::Pauses;
+use super::storage::Storage;
 use super::{PageRegion, Scan, sys};
 use crate::access::{Error, Identity, Liveness, Result};
 use crate::kernel::{Region, VirtualAddress, maps};

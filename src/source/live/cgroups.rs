@@ -1,8 +1,8 @@
 //! Memory cgroups: inodes, paths and files of groups in the mounted hierarchy.
 
-use super::apart;
 use super::directory::read_all;
 use super::module_file::numbers;
+use super::storage;
 use crate::access::{self, Error, Result};
 use crate::budget::Budget;
 use crate::kernel::Name;
@@ -39,7 +39,7 @@ pub(super) struct CgroupMount {
 
 impl CgroupMount {
     pub(super) fn open(controller: Controller, budget: &mut Budget) -> Result<Self> {
-        let text = apart::own_text().map_err(|error| Error::io("reading /proc/self/mountinfo", error))?;
+        let text = storage::own_text().map_err(|error| Error::io("reading /proc/self/mountinfo", error))?;
         let mounts = access::mounts(&text, budget)?;
         let mount = mounts::hierarchy(&mounts, controller).cloned().ok_or_else(|| none(controller))?;
         let failed = |error| Error::io(format!("looking at the cgroups in {}", mount.point), error);

@@ -1,8 +1,9 @@
 //! How full a mounted filesystem in memory is, by `statfs`. No directory is read and no file is opened.
 
-use super::apart::{PATIENCE, Storage, answer, words};
+use super::apart::{PATIENCE, answer, words};
 use super::attached::Attached;
 use super::module_file::{Root, kind_of, numbers};
+use super::storage::Storage;
 use crate::access::{Error, Result};
 use crate::kernel::{Device, Name};
 use rustix::fd::OwnedFd;

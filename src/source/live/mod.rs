@@ -15,6 +15,7 @@ mod memory;
 mod module_file;
 mod modules;
 mod pause;
+mod storage;
 
 #[cfg(feature = "cli")]
 pub(crate) use modules::installed_debug_file;
@@ -363,7 +364,7 @@ impl LiveMachine {
             File::OwnProcessNamespace => Directory::open("/proc/self").and_then(|own| own.link("ns/pid")),
             File::OwnMaps => below("/proc/self"),
             File::OwnSmaps => Directory::open("/proc/self").and_then(|own| own.read_beginning("smaps")),
-            File::OwnMounts => apart::own_text(),
+            File::OwnMounts => storage::own_text(),
             File::Setting(_) => below("/sys"),
             File::Config(place @ (ConfigPlace::Boot | ConfigPlace::Modules)) => {
                 beside(&place.path(&String::from_utf8_lossy(&release())))

@@ -1,10 +1,11 @@
 //! The files that regions map, by their identity, and files at paths.
 
-use super::apart::{DistantFile, Storage, answer};
+use super::apart::{DistantFile, answer};
 use super::attached::Attached;
 use super::backing::{self, from_bytes, in_bytes, is_kernels_own};
 use super::kept_file::KeptFile;
 use super::module_file::{FoundBy, ModuleFile, Refusal, Root};
+use super::storage::Storage;
 use crate::access::{Error, InMemory, ReadAt, Result};
 use crate::budget::{Budget, until_interrupted};
 use crate::kernel::mapped_file::TMPFS;

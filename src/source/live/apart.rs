@@ -26,12 +26,29 @@ use std::time::{Duration, Instant};
 /// How long pmdb waits for storage before it gives up.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Children that were not reaped: those that were abandoned, by the storage that they wait for, and those that are
-/// about to end.
+/// How long storage that did not respond is not asked again. One command may need many files on it. So at most a tenth
+/// of its time is spent on waiting, and storage that responds again is found soon.
+const SILENCE: Duration = Duration::from_secs(20);
+
+/// Storage that did not respond, and children that are about to end.
 #[derive(Default)]
 struct Children {
-    left: HashMap<Device, Pid>,
+    silent: HashMap<Device, Silence>,
     ending: Vec<Pid>,
+}
+
+/// Until when storage is not asked again.
+struct Silence {
+    until: Instant,
+    /// The child that asked, until it has ended. Another one would wait too.
+    child: Option<Pid>,
+}
+
+impl Silence {
+    fn has_ended(&mut self) -> bool {
+        self.child = self.child.filter(|&child| !has_ended(child));
+        self.child.is_none() && self.until <= Instant::now()
+    }
 }
 
 fn children() -> MutexGuard<'static, Children> {
@@ -41,16 +58,15 @@ fn children() -> MutexGuard<'static, Children> {
 }
 
 /// Runs `work` in a child process, and returns its answer. `work` may read only files on `storage`. Fails with
-/// [`Errno::TIMEDOUT`] if the storage does not answer, and at once while an earlier child still waits for it.
+/// [`Errno::TIMEDOUT`] if the storage does not answer, and at once if it recently did not.
 pub(super) fn ask(storage: Device, work: impl FnOnce() -> Vec<u8>) -> rustix::io::Result<Vec<u8>> {
     {
         let mut children = children();
         children.ending.retain(|&child| !has_ended(child));
-        match children.left.get(&storage) {
-            Some(&child) if !has_ended(child) => return Err(Errno::TIMEDOUT),
-            Some(_) => _ = children.left.remove(&storage),
-            None => {}
+        if children.silent.get_mut(&storage).is_some_and(|silence| !silence.has_ended()) {
+            return Err(Errno::TIMEDOUT);
         }
+        children.silent.remove(&storage);
     }
     let (answer, pen) = pipe_with(PipeFlags::CLOEXEC)?;
     let child = sys::in_child(|| {
@@ -60,6 +76,7 @@ pub(super) fn ask(storage: Device, work: impl FnOnce() -> Vec<u8>) -> rustix::io
         _ = write_all(&pen, &length).and_then(|()| write_all(&pen, &answer));
     })?;
     drop(pen);
+    let asked = Instant::now();
     let answer_bytes = read_answer(&answer);
     let mut children = children();
     match answer_bytes {
@@ -67,7 +84,11 @@ pub(super) fn ask(storage: Device, work: impl FnOnce() -> Vec<u8>) -> rustix::io
         Ok(_) => children.ending.push(child),
         Err(_) => {
             _ = kill_process(child, Signal::KILL);
-            children.left.insert(storage, child);
+            // Ctrl-C ends the wait earlier, and says nothing about the storage.
+            let pause = if asked.elapsed() < PATIENCE { Duration::ZERO } else { SILENCE };
+            let silence = Silence { until: Instant::now() + pause, child: Some(child) };
+            let earlier = children.silent.insert(storage, silence);
+            children.ending.extend(earlier.and_then(|earlier| earlier.child));
         }
     }
     answer_bytes
@@ -298,23 +319,44 @@ mod tests {
         assert_eq!(ask(storage_of(u32::MAX), Vec::new), Ok(Vec::new()));
     }
 
+    /// Waits for ever.
+    fn hang() -> Vec<u8> {
+        loop {
+            std::thread::park();
+        }
+    }
+
     #[test]
-    fn no_answer_storage_is_left_behind_and_not_asked_again_until_the_child_ends() {
-        let (wait, _never_written) = pipe_with(PipeFlags::CLOEXEC).expect("a pipe");
+    fn silent_storage_is_asked_again_after_a_while() {
         let silent = storage_of(u32::MAX - 1);
         let asked = Instant::now();
-        let answer = ask(silent, || {
-            loop {
-                _ = poll(&mut [PollFd::new(&wait, PollFlags::PRI)], None);
-            }
-        });
-        assert_eq!(answer, Err(Errno::TIMEDOUT));
+        assert_eq!(ask(silent, hang), Err(Errno::TIMEDOUT));
         assert!(asked.elapsed() >= PATIENCE);
-        // Other storage still answers. This one answers again when the child has ended, by SIGKILL.
+        let asked = Instant::now();
+        assert_eq!(ask(silent, hang), Err(Errno::TIMEDOUT));
+        assert!(asked.elapsed() < PATIENCE, "it is not asked again");
+        // Other storage still answers.
         assert_eq!(ask(storage_of(u32::MAX - 2), || vec![1]), Ok(vec![1]));
+        let until = |until| children().silent.get_mut(&silent).expect("a silence").until = until;
+        until(Instant::now());
         let patience = Instant::now() + PATIENCE;
+        // It may be asked once the child has ended, by SIGKILL.
         while ask(silent, || vec![2]) != Ok(vec![2]) {
             assert!(Instant::now() < patience, "it does not end");
+            std::thread::yield_now();
+        }
+        assert!(!children().silent.contains_key(&silent));
+    }
+
+    #[test]
+    fn a_child_that_still_waits_is_alone() {
+        let waits = sys::in_child(|| drop(hang())).expect("a child");
+        let storage = storage_of(u32::MAX - 4);
+        let silence = Silence { until: Instant::now(), child: Some(waits) };
+        children().silent.insert(storage, silence);
+        assert_eq!(ask(storage, || vec![1]), Err(Errno::TIMEDOUT));
+        kill_process(waits, Signal::KILL).expect("to end it");
+        while ask(storage, || vec![1]) != Ok(vec![1]) {
             std::thread::yield_now();
         }
     }

@@ -1,6 +1,6 @@
 //! How full a mounted filesystem in memory is, by `statfs`. No directory is read and no file is opened.
 
-use super::apart::{PATIENCE, answer, words};
+use super::apart::{answer, words};
 use super::attached::Attached;
 use super::module_file::{Root, kind_of, numbers};
 use super::storage::Storage;
@@ -8,17 +8,8 @@ use crate::access::{Error, Result};
 use crate::kernel::{Device, Name};
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstat, fstatfs, openat2};
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
-
-/// How long a server that did not respond is not asked again. Many processes may see what is behind it.
-const SILENCE: Duration = Duration::from_secs(60);
-
-/// When servers did not respond.
-static SILENT: Mutex<BTreeMap<Device, Instant>> = Mutex::new(BTreeMap::new());
 
 /// Returns the words of [`FilesystemRoom`](crate::kernel::mapped_file::FilesystemRoom) for the filesystem with this
 /// device at `point` in the root of a process.
@@ -55,23 +46,17 @@ fn through(
     let Some(server) = storage.served_above(device, point) else {
         return read();
     };
-    let silent = || SILENT.lock().unwrap_or_else(PoisonError::into_inner);
-    if silent().get(&server).is_some_and(|since| since.elapsed() < SILENCE) {
-        return Err(Error::not_available(format!("the storage of {name} does not respond")));
-    }
-    let asked = Instant::now();
-    let answered = answer(server, &name, || Ok(read()?.into_iter().flat_map(u64::to_ne_bytes).collect()));
-    if answered.is_err() && asked.elapsed() >= PATIENCE {
-        silent().insert(server, Instant::now());
-    }
-    Ok(words(&answered?).collect())
+    let answered = answer(server, &name, || Ok(read()?.into_iter().flat_map(u64::to_ne_bytes).collect()))?;
+    Ok(words(&answered).collect())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::apart::PATIENCE;
     use super::*;
     use crate::budget::until_interrupted;
     use crate::kernel::mapped_file::{FilesystemRoom, TMPFS};
+    use std::time::Instant;
 
     /// Each request to a server that does not respond takes seconds.
     #[test]

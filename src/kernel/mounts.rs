@@ -100,6 +100,27 @@ impl Mount {
         kind.is_some_and(|kind| SERVED.contains(&kind))
     }
 
+    /// Returns whether the files are those of other filesystems, which may be anywhere.
+    pub fn is_stacked(&self) -> bool {
+        matches!(&*self.filesystem, "overlay" | "ecryptfs")
+    }
+
+    /// Returns the directories of an overlay that have its files, as they were given to mount(2): seen from the root or
+    /// the working directory of that process, and maybe through links.
+    pub fn layers(&self) -> impl Iterator<Item = Name> {
+        let is_overlay = self.filesystem == "overlay";
+        let options = self.options.split(',').filter_map(|option| option.split_once('=')).filter(move |_| is_overlay);
+        options.flat_map(|(name, value)| {
+            // The kernel writes the colon of a path as `\:` or in octal digits (ovl_show_options in
+            // fs/overlayfs/params.c), and a backslash always in octal digits.
+            let value = value.replace("\\134:", "\\072");
+            let separator = if name == "lowerdir" { ':' } else { '\0' };
+            let is_layer = matches!(name, "lowerdir" | "lowerdir+" | "datadir+" | "upperdir");
+            let paths = value.split(separator).filter(|path| is_layer && !path.is_empty());
+            paths.map(|path| Name::new(text::unescape_octal(path.as_bytes()))).collect::<Vec<_>>()
+        })
+    }
+
     /// The value of an option that is written as `name=value`.
     pub fn option(&self, name: &str) -> Option<&str> {
         self.options.split(',').find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
@@ -281,6 +302,22 @@ mod tests {
             mounts.iter().map(|mount| (mount.root.as_bytes(), mount.point.as_bytes(), &*mount.options)).collect();
         let (first, second): (&[u8], &[u8]) = (b"/a\\b", b"/with blank - dash");
         assert_eq!(rows, [(first, second, "rw,x=1"), (b"/", b"/bare", "ro")]);
+    }
+
+    #[test]
+    fn layers_of_an_overlay() {
+        let layers = |options: &str| {
+            let text = format!("24 22 0:40 / /merged rw - overlay overlay {options}\n");
+            let mounts = parse(text.as_bytes()).expect("a row");
+            mounts[0].layers().map(|layer| layer.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(layers("rw,lowerdir=/a:l/B,upperdir=/c,workdir=/d,xino=off"), ["/a", "l/B", "/c"]);
+        // Paths of one option each, since Linux 6.8.
+        assert_eq!(layers("rw,lowerdir+=/a:b,datadir+=/d"), ["/a:b", "/d"]);
+        // A colon, a comma, and layers that have only data.
+        assert_eq!(layers("rw,lowerdir=/a\\134:b\\054c:/d\\072e::/f"), ["/a:b,c", "/d:e", "/f"]);
+        let other = parse(b"24 22 0:40 / /m rw - ext4 /dev/x rw,upperdir=/a\n").expect("a row");
+        assert_eq!((other[0].layers().count(), other[0].is_stacked()), (0, false));
     }
 
     #[test]

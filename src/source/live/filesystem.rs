@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn a_silent_server_is_asked_once() {
         let mounts = b"22 1 254:0 / / rw - ext4 /dev/vda rw\n24 22 7:4000 / /far rw - fuse.sshfs none rw\n";
-        let storage = Storage::new(mounts, &mut until_interrupted()).expect("mounts");
+        let storage = Storage::new(mounts, None, &mut until_interrupted()).expect("mounts");
         let ask = |minor| {
             let asked = Instant::now();
             let device = Device { major: 7, minor };

@@ -5,7 +5,7 @@ use super::memory::Memory;
 use crate::access::{self, Result};
 use crate::budget::{Budget, OutOfBudget, until_interrupted};
 use crate::kernel::mounts::Mount;
-use crate::kernel::{Device, Region};
+use crate::kernel::{Device, Name, Region};
 use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
@@ -13,7 +13,14 @@ use rustix::io::{Errno, pread};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The mounts that a process sees, as far as they can be read.
-pub(super) struct Storage(Vec<Mount>);
+pub(super) struct Storage {
+    mounts: Vec<Mount>,
+    /// Those of pmdb, if they are others: mostly, the overlay of a container was mounted outside.
+    own: Option<Arc<Storage>>,
+}
+
+/// The most overlays above each other (`FILESYSTEM_MAX_STACK_DEPTH` in include/linux/fs.h).
+const MOST_STACKED: usize = 2;
 
 impl Storage {
     /// Reads the mounts of the process with this directory and memory. The kernel needs more time for mountinfo than
@@ -25,51 +32,69 @@ impl Storage {
             return Storage::own();
         }
         let text = directory.read(&memory.path("mountinfo"));
-        Storage::new(&text.unwrap_or_default(), &mut until_interrupted())
+        let own = Storage::own()?;
+        Storage::new(&text.unwrap_or_default(), Some(own), &mut until_interrupted())
     }
 
     /// Decodes the mounts in a text; none if it is damaged. Each costs one step.
-    pub(super) fn new(text: &[u8], budget: &mut Budget) -> Result<Arc<Storage>> {
+    pub(super) fn new(text: &[u8], own: Option<Arc<Storage>>, budget: &mut Budget) -> Result<Arc<Storage>> {
         let mounts = access::mounts(text, budget).unwrap_or_default();
         budget.check()?;
-        Ok(Arc::new(Storage(mounts)))
+        Ok(Arc::new(Storage { mounts, own }))
     }
 
     /// Returns the mounts of pmdb.
     pub(super) fn own() -> Result<Arc<Storage>> {
         match own(|own| own.storage.clone()) {
             Err(Errno::CANCELED) => Err(OutOfBudget::Interrupted.into()),
-            own => Ok(own.unwrap_or_else(|_| Arc::new(Storage(Vec::new())))),
+            own => Ok(own.unwrap_or_else(|_| Arc::new(Storage { mounts: Vec::new(), own: None }))),
         }
     }
 
     /// Returns whether a server provides the file that `region` maps. `None` if no mount has its device.
     pub(super) fn serves(&self, region: &Region) -> Option<bool> {
-        let mut mounts = self.0.iter().filter(|mount| mount.device == region.device);
-        mounts.next().map(Mount::is_served)
+        let mount = self.mounts.iter().find(|mount| mount.device == region.device)?;
+        Some(self.is_served(mount, MOST_STACKED))
     }
 
-    /// Returns the device of the filesystem at `path`, without regard to links, if a server provides it.
+    /// Returns the device of a filesystem through which `path` leads, without regard to links, if a server provides it.
     pub(super) fn served_at(&self, path: &[u8]) -> Option<Device> {
-        // Of several mounts on one directory only the last one is visible.
-        let nearest = self.on_the_way_to(path).max_by_key(|mount| mount.point.as_bytes().len());
-        nearest.filter(|mount| mount.is_served()).map(|mount| mount.device)
+        self.served_below(path, MOST_STACKED)
     }
 
-    /// Returns the device of a filesystem through which `path` leads, if a server provides it or mounts what is below.
-    /// Returns `device`, which is mounted at `path`, if such a server is possible: in a chroot the mount of the root
-    /// is not listed, and damaged mounts are not known at all.
+    /// Returns the device of a filesystem through which `path` leads, if a server may provide it or mounts what is
+    /// below. Returns `device`, which is mounted at `path`, if such a server is possible: in a chroot the mount of the
+    /// root is not listed, and damaged mounts are not known at all. Paths of the layers of an overlay prove nothing:
+    /// they may have links, or be those of another root.
     pub(super) fn served_above(&self, device: Device, path: &[u8]) -> Option<Device> {
-        let served = self.on_the_way_to(path).find(|mount| mount.is_served() || mount.filesystem == "autofs");
+        let may_wait = |mount: &&Mount| mount.is_served() || mount.is_stacked() || mount.filesystem == "autofs";
+        let served = self.on_the_way_to(path).find(may_wait);
         let is_listed = |is: &dyn Fn(&Mount) -> bool| self.on_the_way_to(path).any(is);
         let is_known = is_listed(&|mount| mount.point.as_bytes() == b"/")
             && is_listed(&|mount| mount.point.as_bytes() == path && mount.device == device);
         served.map(|mount| mount.device).or_else(|| (!is_known).then_some(device))
     }
 
+    /// Returns the same as [`served_at`](Self::served_at). Only so many overlays are examined above each other.
+    fn served_below(&self, path: &[u8], stacked: usize) -> Option<Device> {
+        self.on_the_way_to(path).find(|mount| self.is_served(mount, stacked)).map(|mount| mount.device)
+    }
+
+    /// Returns whether a server provides the files of a mount, or those of a layer.
+    fn is_served(&self, mount: &Mount, stacked: usize) -> bool {
+        let Some(below) = stacked.checked_sub(1) else {
+            return mount.is_served();
+        };
+        let layer_is_served = |layer: Name| {
+            let lists = [Some(self), self.own.as_deref()];
+            lists.into_iter().flatten().any(|list| list.served_below(layer.as_bytes(), below).is_some())
+        };
+        mount.is_served() || mount.layers().any(layer_is_served)
+    }
+
     /// Returns the mounts at `path` and at the directories above it.
     fn on_the_way_to(&self, path: &[u8]) -> impl Iterator<Item = &Mount> {
-        self.0.iter().filter(move |mount| {
+        self.mounts.iter().filter(move |mount| {
             let point = mount.point.as_bytes();
             let rest = path.strip_prefix(point.strip_suffix(b"/").unwrap_or(point));
             rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'/')))
@@ -130,7 +155,7 @@ impl OwnMounts {
     fn read() -> rustix::io::Result<OwnMounts> {
         let mountinfo = own_file("mountinfo")?;
         let text = read_to_end(|bytes, from| pread(&mountinfo, spare_capacity(bytes), from))?;
-        let storage = Storage::new(&text, &mut until_interrupted()).map_err(|_| Errno::CANCELED)?;
+        let storage = Storage::new(&text, None, &mut until_interrupted()).map_err(|_| Errno::CANCELED)?;
         Ok(OwnMounts { mountinfo, text, storage })
     }
 
@@ -155,7 +180,7 @@ mod tests {
         const ROOT: &str = "22 1 254:0 / / rw - ext4 /dev/vda rw\n";
         const SHM: &str = "25 22 0:23 / /dev/shm rw - tmpfs tmpfs rw\n";
         let above = |mounts: &[&str], point: &str| {
-            let storage = Storage::new(mounts.concat().as_bytes(), &mut until_interrupted()).expect("mounts");
+            let storage = Storage::new(mounts.concat().as_bytes(), None, &mut until_interrupted()).expect("mounts");
             storage.served_above(Device { major: 0, minor: 23 }, point.as_bytes()).map(|device| device.minor)
         };
         assert_eq!(above(&[ROOT, SHM], "/dev/shm"), None);
@@ -164,6 +189,9 @@ mod tests {
         assert_eq!(above(&[ROOT, served, below], "/home/user/far/tmp"), Some(40));
         let automatic = "24 22 0:41 / /home/user rw - autofs none rw\n";
         assert_eq!(above(&[ROOT, automatic, below], "/home/user/far/tmp"), Some(41));
+        // Whatever is written of its layers.
+        let overlay = "24 22 0:42 / /home rw - overlay overlay rw,lowerdir=/a:/b,upperdir=/c,workdir=/d\n";
+        assert_eq!(above(&[ROOT, overlay, below], "/home/user/far/tmp"), Some(42));
         // In a chroot; another filesystem; nothing that can be read.
         assert_eq!(above(&[SHM], "/dev/shm"), Some(23));
         assert_eq!(above(&[ROOT, "25 22 0:24 / /dev/shm rw - tmpfs tmpfs rw\n"], "/dev/shm"), Some(23));
@@ -174,7 +202,7 @@ mod tests {
     #[test]
     fn own_mounts_are_read_once_while_they_stay_the_same() {
         let read = Storage::own().expect("mounts");
-        assert!(!read.0.is_empty());
+        assert!(!read.mounts.is_empty());
         assert!(Arc::ptr_eq(&read, &Storage::own().expect("mounts")));
     }
 
@@ -184,23 +212,45 @@ mod tests {
             22 21 0:50 / /mnt/far rw - fuse.sshfs host: rw\n\
             23 21 0:51 / /mnt/far/near rw - tmpfs tmpfs rw\n\
             24 21 0:52 / /net rw - nfs4 host:/ rw\n";
-        let given_up = whole_or_given_up(|mut budget| match Storage::new(text, &mut budget) {
-            Ok(storage) => Ok(storage.0.clone()),
+        let given_up = whole_or_given_up(|mut budget| match Storage::new(text, None, &mut budget) {
+            Ok(storage) => Ok(storage.mounts.clone()),
             Err(Error::OutOfBudget(why)) => Err(why),
             Err(error) => panic!("{error}"),
         });
         assert!(given_up > 0);
-        let storage = Storage::new(text, &mut Budget::unlimited()).expect("mounts");
+        let storage = Storage::new(text, None, &mut Budget::unlimited()).expect("mounts");
         let far = Some(Device { major: 0, minor: 50 });
         for (path, served) in [
             ("/usr/lib/libc.so.6", None),
             ("/mnt/far", far),
             ("/mnt/far/lib/x.so", far),
             ("/mnt/farther", None),
-            ("/mnt/far/near/x.so", None),
+            ("/mnt/far/near/x.so", far),
             ("/net/x", Some(Device { major: 0, minor: 52 })),
         ] {
             assert_eq!(storage.served_at(path.as_bytes()), served, "{path}");
         }
+    }
+
+    #[test]
+    fn an_overlay_is_served_if_a_layer_is() {
+        let storage = |texts: &[&str], own| {
+            Storage::new(texts.concat().as_bytes(), own, &mut until_interrupted()).expect("mounts")
+        };
+        const FAR: &str = "22 1 0:50 / /mnt/far rw - fuse.sshfs host: rw\n";
+        const LOWER: &str = "23 1 0:60 / /merged rw - overlay overlay rw,lowerdir=/etc:/mnt/far/layer\n";
+        const UPPER: &str = "24 1 0:61 / /twice rw - overlay overlay rw,lowerdir=/merged/a:/b\n";
+        let served = |storage: &Storage, path: &str| storage.served_at(path.as_bytes()).map(|device| device.minor);
+        let here = storage(&[FAR, LOWER, UPPER], None);
+        assert_eq!(served(&here, "/merged/lib/x.so"), Some(60));
+        assert_eq!(served(&here, "/twice/x.so"), Some(61));
+        assert_eq!(served(&storage(&[LOWER, UPPER], None), "/merged/x.so"), None);
+        // A container does not see what its root was made of.
+        let root = "23 1 0:60 / / rw - overlay overlay rw,lowerdir=/mnt/far/layer,upperdir=/c,workdir=/d\n";
+        let inner = storage(&[root], Some(storage(&[FAR], None)));
+        assert_eq!(served(&inner, "/usr/lib/x.so"), Some(60));
+        // Each above the other, as no kernel mounts them.
+        let ring = "25 1 0:62 / /ring rw - overlay overlay rw,lowerdir=/ring/a:/ring/b\n";
+        assert_eq!(served(&storage(&[ring], None), "/ring/x"), None);
     }
 }

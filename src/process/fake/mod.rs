@@ -49,6 +49,8 @@ pub struct World {
     pub huge: Vec<u64>,
     pub flags: HashMap<u64, u64>,
     pub counts: HashMap<u64, u64>,
+    /// The inodes of the memory cgroups that frames are charged to.
+    pub charged: HashMap<u64, u64>,
     /// The kernel's records of frames; `None` if they cannot be read.
     pub records: Option<HashMap<u64, FrameRecord>>,
     /// The processes that may map a frame, by the kernel's records, and the pages where they do; `None` if the records
@@ -132,6 +134,7 @@ pub struct World {
     pub scanned: AtomicU64,
     pub flags_read: AtomicU64,
     pub counts_read: AtomicU64,
+    pub charges_read: AtomicU64,
     pub watched: Arc<WatchedAnswers>,
 }
 
@@ -203,6 +206,7 @@ impl World {
             huge: Vec::new(),
             flags: HashMap::new(),
             counts: HashMap::new(),
+            charged: HashMap::new(),
             records: None,
             mappers: None,
             owners: HashMap::new(),
@@ -246,6 +250,7 @@ impl World {
             scanned: AtomicU64::new(0),
             flags_read: AtomicU64::new(0),
             counts_read: AtomicU64::new(0),
+            charges_read: AtomicU64::new(0),
             watched: Arc::default(),
         }
     }

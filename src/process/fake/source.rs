@@ -317,7 +317,8 @@ impl Source for FakeSource {
                 return Ok(count as usize);
             }
             WordFile::FrameFlags => (&world.flags, &world.flags_read),
-            _ => (&world.counts, &world.counts_read),
+            WordFile::FrameCgroups => (&world.charged, &world.charges_read),
+            WordFile::FrameCounts => (&world.counts, &world.counts_read),
         };
         read.fetch_add(into.len() as u64, Ordering::Relaxed);
         for (frame, word) in (first..).zip(into.iter_mut()) {

@@ -2,13 +2,12 @@
 
 use super::super::frames::FrameClasses;
 use super::Family;
+use super::charged_frames::{ChargedFrames, ChargedRun};
 use super::owners::{FrameKind, FrameOwners};
 use crate::budget::Budget;
 use crate::inspect::Result;
-use crate::inspect::frames::{FrameRow, FrameSweep, machine_frames};
 use crate::inspect::kept::Step;
-use crate::inspect::page::Evidence;
-use crate::kernel::{FrameRange, PageFlags};
+use crate::kernel::FrameRange;
 use crate::process::Machine;
 use crate::report::{ChargeClass, FrameClass};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,11 +18,8 @@ use std::sync::Arc;
 pub struct ChargeSearch<'a> {
     machine: &'a Arc<Machine>,
     owners: &'a FrameOwners,
-    groups: BTreeSet<u64>,
-    frames: FrameSweep,
+    frames: ChargedFrames,
     classes: FrameClasses,
-    /// Whether the last frame that is no tail of a large folio is charged to the cgroups.
-    is_charged: bool,
     sums: GroupCharges,
 }
 
@@ -48,14 +44,11 @@ impl Family {
     /// Begins a search for the frames of `range` that are charged to the cgroups with these inode numbers. The family
     /// must have made its last step.
     pub fn charges(&self, range: FrameRange, groups: BTreeSet<u64>) -> ChargeSearch<'_> {
-        let need = Evidence::FLAGS | Evidence::COUNTS | Evidence::CGROUPS;
         ChargeSearch {
             machine: &self.machine,
             owners: &self.frames,
-            groups,
-            frames: machine_frames(&self.machine, range, need).with_budget(self.budget.clone()),
+            frames: ChargedFrames::of(&self.machine, range, groups, self.budget.clone()),
             classes: FrameClasses::new(&self.machine),
-            is_charged: false,
             sums: GroupCharges::default(),
         }
     }
@@ -63,37 +56,38 @@ impl Family {
 
 impl ChargeSearch<'_> {
     /// Limits the search by a budget.
-    pub fn with_budget(self, budget: Budget) -> Self {
-        ChargeSearch { frames: self.frames.with_budget(budget), ..self }
+    pub fn with_budget(mut self, budget: Budget) -> Self {
+        self.frames.set_budget(budget);
+        self
     }
 
-    /// Makes the next step. Returns the progress, or that frames were found; `None` after the last step.
+    /// Makes the next step. Returns the progress; `None` after the last step.
     ///
     /// # Errors
     /// Fails if words of frames cannot be read, or the budget is used up.
     pub fn next(&mut self) -> Result<Option<Step<()>>> {
-        Ok(match self.frames.next()? {
-            None => None,
-            Some(Step::Visited { done, total }) => Some(Step::Visited { done, total }),
-            Some(Step::Found(row)) => {
-                self.add(&row)?;
-                Some(Step::Found(()))
-            }
-        })
+        let Some(runs) = self.frames.next()? else {
+            return Ok(None);
+        };
+        for run in runs {
+            self.sums.add(run, (self.machine, self.owners), &mut self.classes);
+        }
+        let (done, total) = self.frames.progress();
+        Ok(Some(Step::Visited { done, total }))
     }
 
-    fn add(&mut self, row: &FrameRow) -> Result<()> {
-        let flags = row.facts.flags.unwrap_or_default();
-        let class = self.classes.of(flags);
-        self.is_charged = match row.facts.cgroup {
-            // `page_cgroup_ino` (mm/memcontrol.c) shows the cgroup of the tails of a folio only since Linux 6.4.
-            Some(0) if flags.contains(PageFlags::COMPOUND_TAIL) => self.is_charged,
-            group => group.is_some_and(|group| self.groups.contains(&group)),
-        };
-        if !self.is_charged {
-            return Ok(());
-        }
-        let (first, size) = (row.first.get(), self.machine.page_size().bytes());
+    /// Returns the sums.
+    pub fn finish(self) -> GroupCharges {
+        self.sums
+    }
+}
+
+impl GroupCharges {
+    /// Adds charged frames.
+    fn add(&mut self, run: &ChargedRun, (machine, owners): (&Machine, &FrameOwners), classes: &mut FrameClasses) {
+        let &ChargedRun { first, frames, flags, map_count } = run;
+        let class = classes.of(flags);
+        let size = machine.page_size().bytes();
         let by_flags = match class {
             FrameClass::Anonymous | FrameClass::Merged => ChargeClass::Anonymous,
             FrameClass::SharedMemory => ChargeClass::SharedMemory,
@@ -101,28 +95,22 @@ impl ChargeSearch<'_> {
             FrameClass::Hugetlb => ChargeClass::Hugetlb,
             _ => ChargeClass::Kernel,
         };
-        let is_exact = self.machine.has_exact_map_counts() == Some(true) || !flags.is_in_large_folio();
-        let unmapped = match (by_flags, row.facts.map_count) {
-            (ChargeClass::Hugetlb | ChargeClass::Kernel, _) | (_, Some(0)) => by_flags,
-            (_, Some(_)) if is_exact => ChargeClass::MappedOutside,
+        let is_exact = machine.has_exact_map_counts() == Some(true) || !flags.is_in_large_folio();
+        let unmapped = match (by_flags, map_count) {
+            (ChargeClass::Hugetlb | ChargeClass::Kernel, _) | (_, 0) => by_flags,
+            _ if is_exact => ChargeClass::MappedOutside,
             _ => ChargeClass::Unclear,
         };
-        for owned in self.owners.of(first, row.frames) {
-            self.sums.in_page_tables += if owned.is_some() { size } else { 0 };
+        for owned in owners.of(first, frames) {
+            self.in_page_tables += if owned.is_some() { size } else { 0 };
             let class = match owned.map(|owned| owned.kind) {
                 // The kernel charges pages that it or a driver maps as its own memory.
                 Some(FrameKind::Driver | FrameKind::Kernel) => ChargeClass::Kernel,
                 Some(_) => ChargeClass::Mapped,
                 None => unmapped,
             };
-            *self.sums.classes.entry(class).or_default() += size;
+            *self.classes.entry(class).or_default() += size;
         }
-        Ok(())
-    }
-
-    /// Returns the sums.
-    pub fn finish(self) -> GroupCharges {
-        self.sums
     }
 }
 

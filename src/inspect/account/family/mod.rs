@@ -21,6 +21,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod charged_frames;
 mod charges;
 mod grouped;
 mod members;

@@ -21,13 +21,20 @@ pub(crate) struct FoundFilesystem {
     pub room: FilesystemRoom,
 }
 
+/// Filesystems in memory whose size is unknown.
+pub(crate) struct UnknownFilesystems {
+    /// Whether they use pages of the hugetlb pool; `None` for any filesystems, of which the mounts are unknown.
+    pub is_hugetlb: Option<bool>,
+    pub reason: Error,
+}
+
 /// A search for the filesystems in memory that pmdb and some processes see: each device once, and each outlook of
 /// processes once.
 #[derive(Default)]
 pub(crate) struct FilesystemSearch {
     found: BTreeMap<Device, FoundFilesystem>,
-    /// Why the size of a filesystem is unknown.
-    failed: BTreeMap<Device, Error>,
+    /// Those whose size is unknown.
+    failed: BTreeMap<Device, UnknownFilesystems>,
     /// Why the mounts of a process are unknown.
     unknown: Option<Error>,
     /// The mount namespaces and root directories whose mounts were read.
@@ -91,7 +98,10 @@ impl FilesystemSearch {
             let room = room(&mount).and_then(|words| FilesystemRoom::from_words(&words).ok_or_else(without_limit));
             match room {
                 Err(Error::OutOfBudget(over)) => return Err(over),
-                Err(error) => _ = self.failed.entry(device).or_insert(error),
+                Err(reason) => {
+                    let is_hugetlb = Some(mount.memory_files() == Some(MemoryFiles::Hugetlb));
+                    self.failed.entry(device).or_insert(UnknownFilesystems { is_hugetlb, reason });
+                }
                 Ok(room) => {
                     let path = path(&mount);
                     self.found.insert(device, FoundFilesystem { kind: mount.filesystem, path, device, is_part, room });
@@ -101,10 +111,11 @@ impl FilesystemSearch {
         Ok(true)
     }
 
-    /// Returns the filesystems, and why there may be more.
-    pub fn finish(mut self) -> (impl Iterator<Item = FoundFilesystem>, Option<Error>) {
+    /// Returns the filesystems, and those of unknown size: each once, however many processes see it.
+    pub fn finish(mut self) -> (impl Iterator<Item = FoundFilesystem>, impl Iterator<Item = UnknownFilesystems>) {
         self.failed.retain(|device, _| !self.found.contains_key(device));
-        (self.found.into_values(), self.unknown.or_else(|| self.failed.into_values().next()))
+        let of_mounts = self.unknown.map(|reason| UnknownFilesystems { is_hugetlb: None, reason });
+        (self.found.into_values(), of_mounts.into_iter().chain(self.failed.into_values()))
     }
 }
 
@@ -140,6 +151,30 @@ mod tests {
         assert_eq!(found(PART, &[]), [("/srv".to_owned(), true)]);
         let inner = found(PART, &[&[(File::Mounts, SHM)]]);
         assert!(matches!(&inner[..], [(path, false)] if path.ends_with("/root/dev/shm")), "{inner:?}");
+    }
+
+    #[test]
+    fn each_filesystem_of_unknown_size_is_one() {
+        let seen = |root| [(File::MountNamespace, "mnt:[1]"), (File::Root, root), (File::Mounts, SHM)];
+        let other = "27 22 0:24 / /dev/hugepages rw - hugetlbfs none rw\n";
+        let mut search = FilesystemSearch::default();
+        let mut budget = Budget::unlimited();
+        for (own, texts) in
+            [(true, [(File::OwnMounts, other)].as_slice()), (false, &seen("/")), (false, &seen("/jail"))]
+        {
+            let texts = texts.iter().map(|&(file, text)| (file, text.to_owned())).collect();
+            // Without `statfs`.
+            let target = World { texts, ..World::new([]) }.target().1;
+            let added = if own {
+                search.add_own(&target.machine, &mut budget)
+            } else {
+                search.add_process(&target.process, &mut budget)
+            };
+            added.expect("time");
+        }
+        let (found, unknown) = search.finish();
+        let unknown: Vec<_> = unknown.map(|one| one.is_hugetlb).collect();
+        assert_eq!((found.count(), unknown), (0, vec![Some(false), Some(true)]));
     }
 
     /// Thousands of processes may share one mount namespace.

@@ -47,7 +47,7 @@ pub(crate) use crate::source::{PassedOver, kept_under_no_key};
 pub use cgroups::CgroupMemory;
 pub use counters::{MemoryCounters, SwapUse};
 pub use descriptors::{KernelDescriptor, KernelMemory, MemoryDescriptor, MemoryDescriptors, PinningDescriptor};
-pub(crate) use filesystems::{FilesystemSearch, FoundFilesystem};
+pub(crate) use filesystems::{FilesystemSearch, FoundFilesystem, UnknownFilesystems};
 pub use group_limits::{GroupLimit, GroupLimits};
 pub use handles::{ProcessHandle, ProcessHandles};
 pub use huge::{HugeSettings, HugeSize};

@@ -129,9 +129,16 @@ pub(super) fn emit(
         for &(&class, &bytes) in &rows {
             sink.emit(&charge((class, bytes), of, objects))?;
         }
-        for (class, bytes) in rows {
-            if let Ok(objects) = objects {
-                candidates(*class, *bytes, objects, sink)?;
+        if let Ok(objects) = objects {
+            rows.iter().try_for_each(|(class, bytes)| candidates(**class, **bytes, objects, sink))?;
+            let is_hugetlb = |class| match class {
+                ChargeClass::SharedMemory => Some(false),
+                ChargeClass::Hugetlb => Some(true),
+                _ => None,
+            };
+            let kinds: Vec<bool> = rows.iter().filter_map(|(class, _)| is_hugetlb(**class)).collect();
+            if !kinds.is_empty() {
+                filesystems::note_others(&objects.filesystems, &kinds, sink)?;
             }
         }
     }
@@ -157,12 +164,10 @@ fn charge((class, bytes): (ChargeClass, u64), of: u64, objects: &Fact<MemoryObje
 /// The rows of what may have memory of the class, and is not held by the processes.
 fn candidates(class: ChargeClass, bytes: u64, objects: &MemoryObjects, sink: &mut dyn Sink) -> Result<(), Error> {
     match class {
-        ChargeClass::Hugetlb => filesystems::emit(&objects.filesystems, true, (bytes, 0), sink)?,
+        ChargeClass::Hugetlb => filesystems::emit(&objects.filesystems, true, bytes, sink)?,
         ChargeClass::SharedMemory => {
-            let segments = objects.unattached.as_deref().unwrap_or_default();
-            let others = held_by_processes(objects).saturating_add(in_segments(segments));
-            filesystems::emit(&objects.filesystems, false, (bytes, others), sink)?;
-            objects::emit_rows(segments, true, sink)?;
+            filesystems::emit(&objects.filesystems, false, bytes, sink)?;
+            objects::emit_rows(objects.unattached.as_deref().unwrap_or_default(), true, sink)?;
         }
         _ => {}
     }

@@ -84,18 +84,29 @@ pub(super) fn not_held(filesystems: &MemoryFilesystems, is_hugetlb: bool) -> u64
     of_kind(filesystems, is_hugetlb).map(MemoryFilesystem::not_held).fold(0, u64::saturating_add)
 }
 
-/// Emits a row for each filesystem that may have some of `of` bytes in files. `others` of these bytes may be elsewhere.
+/// Emits a row for each filesystem that may have some of `of` bytes in files.
 pub(super) fn emit(
     filesystems: &MemoryFilesystems,
     is_hugetlb: bool,
-    (of, others): (u64, u64),
+    of: u64,
     sink: &mut dyn Sink,
 ) -> Result<(), Stopped> {
-    of_kind(filesystems, is_hugetlb).try_for_each(|one| sink.emit(&row(one, of)))?;
-    let known = not_held(filesystems, is_hugetlb).saturating_add(others);
-    match &filesystems.unknown {
-        Some(reason) if known < of => sink.note(format!("files may be in other filesystems too: {}", reason.cause())),
-        _ => Ok(()),
+    of_kind(filesystems, is_hugetlb).try_for_each(|one| sink.emit(&row(one, of)))
+}
+
+/// Emits a note of the filesystems of some kinds whose size is unknown. The rows say only how much each has at most:
+/// they do not prove that nothing is elsewhere.
+pub(super) fn note_others(filesystems: &MemoryFilesystems, kinds: &[bool], sink: &mut dyn Sink) -> Result<(), Stopped> {
+    /// The most that are named.
+    const MOST: usize = 4;
+    let is_wanted = |is_hugetlb: &Option<bool>| is_hugetlb.is_none_or(|is_hugetlb| kinds.contains(&is_hugetlb));
+    let unknown = filesystems.unknown.iter().filter(|(is_hugetlb, _)| is_wanted(is_hugetlb));
+    let why: Vec<&str> = unknown.map(|(_, reason)| reason.cause()).collect();
+    let (named, more) = why.split_at(why.len().min(MOST));
+    let more = if more.is_empty() { String::new() } else { format!("; and {} more", more.len()) };
+    match named {
+        [] => Ok(()),
+        named => sink.note(format!("files may be in other filesystems too: {}{more}", named.join("; "))),
     }
 }
 

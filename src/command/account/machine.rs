@@ -153,7 +153,8 @@ pub(super) fn run(cut: Option<RowLimit>, context: &mut Context) -> Outcome {
             objects::emit_rows(&lone, true, sink)?;
         }
         let filesystems = memory_filesystems(&machine, &mut sink.budget()).map_err(inspect::Error::from)?;
-        filesystems::emit(&filesystems, false, (shared, 0), sink)?;
+        filesystems::emit(&filesystems, false, shared, sink)?;
+        filesystems::note_others(&filesystems, &[false], sink)?;
         sink.note("filesystems that only other mount namespaces have are not searched")?;
     }
     let last = AccountMachine {

@@ -2,7 +2,7 @@
 
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::{Device, Name};
-use crate::process::{FilesystemSearch, FoundFilesystem, Machine};
+use crate::process::{FilesystemSearch, FoundFilesystem, Machine, UnknownFilesystems};
 use crate::report::Reason;
 use std::cmp::Reverse;
 
@@ -39,8 +39,9 @@ impl MemoryFilesystem {
 pub struct MemoryFilesystems {
     /// The filesystems with files that no counted process holds, those with the most bytes of them first.
     pub all: Vec<MemoryFilesystem>,
-    /// Why there may be more, if so.
-    pub unknown: Option<Reason>,
+    /// Those of unknown size: whether their pages are those of the hugetlb pool (`None` for all of unknown mounts), and
+    /// the reason.
+    pub unknown: Vec<(Option<bool>, Reason)>,
 }
 
 impl MemoryFilesystems {
@@ -56,9 +57,10 @@ impl MemoryFilesystems {
             device: one.device,
             is_part: one.is_part,
         };
+        let why = |one: UnknownFilesystems| (one.is_hugetlb, one.reason.into());
         let mut all: Vec<_> = found.map(memory).filter(|one| one.not_held() > 0).collect();
         all.sort_by_cached_key(|one| Reverse(one.not_held()));
-        MemoryFilesystems { all, unknown: unknown.map(Reason::from) }
+        MemoryFilesystems { all, unknown: unknown.map(why).collect() }
     }
 }
 

@@ -1,8 +1,9 @@
 //! Storage that stops answering: a FUSE mount whose server takes requests and never replies.
 
+use super::cgroup::Cgroup;
 use super::puppet::Puppet;
 use super::support::{page_bytes, skip};
-use super::target::{Target, announce, command_as, wait};
+use super::target::{Target, announce, command_as, enter_namespace, wait};
 use super::{Scenario, Test};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -22,11 +23,12 @@ pub const TESTS: &[Test] = &[
         "silent::a_silent_program_keeps_no_other_file_from_being_read",
         a_silent_program_keeps_no_other_file_from_being_read,
     ),
+    ("silent::a_tmpfs_below_a_silent_server_is_said_once", a_tmpfs_below_a_silent_server_is_said_once),
 ];
 
-pub const SCENARIOS: &[Scenario] = &[("served", served)];
+pub const SCENARIOS: &[Scenario] = &[("served", served), ("served-above", served_above)];
 
-/// A file system of one file, which is this program; the protocol is that of include/uapi/linux/fuse.h.
+/// A file system of a directory and one file, which is this program; the protocol is that of include/uapi/linux/fuse.h.
 struct Server {
     device: File,
     bytes: Vec<u8>,
@@ -51,10 +53,10 @@ fn joined(parts: &[Part]) -> Vec<u8> {
 }
 
 impl Server {
-    /// Node 1 is the folder, node 2 the file: `struct fuse_attr`.
+    /// Node 1 is the root, node 2 the file, node 3 the directory: `struct fuse_attr`.
     fn attributes(&self, node: u64) -> Vec<Part> {
         let (mode, size) = match node {
-            1 => (0o040_755, 0),
+            1 | 3 => (0o040_755, 0),
             _ => (0o100_755, self.bytes.len() as u64),
         };
         let mut parts = vec![Wide(node), Wide(size), Wide(size / 512), Wide(0), Wide(0), Wide(0)];
@@ -68,12 +70,16 @@ impl Server {
         let narrow = |at: usize| u32::from_ne_bytes(body[at..at + 4].try_into().expect("a word"));
         match operation {
             // FUSE_LOOKUP
-            1 if body == b"file\0" => {
-                let mut entry = vec![Wide(2), Wide(0), Wide(0), Wide(0), Narrow(0), Narrow(0)];
-                entry.extend(self.attributes(2));
+            1 => {
+                let node = match body {
+                    b"file\0" => 2,
+                    b"directory\0" => 3,
+                    _ => return Err(libc::ENOENT),
+                };
+                let mut entry = vec![Wide(node), Wide(0), Wide(0), Wide(0), Narrow(0), Narrow(0)];
+                entry.extend(self.attributes(node));
                 Ok(joined(&entry))
             }
-            1 => Err(libc::ENOENT),
             // FUSE_GETATTR: not cached, so that each read asks again.
             3 => {
                 let mut parts = vec![Wide(0), Narrow(0), Narrow(0)];
@@ -128,28 +134,58 @@ impl Server {
     }
 }
 
-/// Mounts the file system in a mount namespace of its own, maps its file as code, touches the first page, and announces
-/// where; or why not. After the next line from the test the server is silent; the mount ends with this process.
-fn served(arguments: &[String]) {
+/// Mounts the file system in a mount namespace of its own. Once this is set, the server is silent; the mount ends with
+/// this process.
+fn serve_at(point: &str) -> Result<Arc<AtomicBool>, &'static str> {
     let device = File::options().read(true).write(true).open("/dev/fuse");
-    let Ok(device) = device else {
-        return announce("/dev/fuse cannot be opened");
-    };
+    let device = device.map_err(|_| "/dev/fuse cannot be opened")?;
     // SAFETY: takes no memory; only this process sees the namespace.
     let alone = unsafe { libc::unshare(libc::CLONE_NEWNS) } == 0;
     let options = format!("fd={},rootmode=40000,user_id=0,group_id=0", device.as_raw_fd());
     let private = libc::MS_REC | libc::MS_PRIVATE;
-    let point = &arguments[0];
     if !alone
         || !super::files::mount("none", "/", "none", private, "")
         || !super::files::mount("pmdb", point, "fuse.pmdb", 0, &options)
     {
-        return announce("FUSE cannot be mounted");
+        return Err("FUSE cannot be mounted");
     }
     let silent = Arc::new(AtomicBool::new(false));
     let bytes = std::fs::read("/proc/self/exe").expect("this program");
     let server = Server { device, bytes, silent: Arc::clone(&silent) };
     std::thread::spawn(move || server.serve());
+    Ok(silent)
+}
+
+/// Mounts a tmpfs below a directory of the file system, and fills a file there, which it closes. After the next line
+/// from the test the server is silent.
+fn served_above(arguments: &[String]) {
+    announce("here");
+    wait();
+    let silent = match serve_at(&arguments[0]) {
+        Ok(silent) => silent,
+        Err(why) => return announce(why),
+    };
+    let below = format!("{}/directory", arguments[0]);
+    assert!(super::files::mount("none", &below, "tmpfs", 0, "size=64m"), "{}", std::io::Error::last_os_error());
+    std::fs::write(format!("{below}/closed"), vec![1; CLOSED as usize]).expect("room in memory");
+    announce("ready");
+    wait();
+    silent.store(true, Ordering::Relaxed);
+    announce("silent");
+    wait();
+}
+
+/// Bytes of a file in memory that nobody has open.
+const CLOSED: u64 = 9 << 20;
+
+/// Maps the file of the file system as code, touches the first page, and announces where; or why not. After the next
+/// line from the test the server is silent.
+fn served(arguments: &[String]) {
+    let point = &arguments[0];
+    let silent = match serve_at(point) {
+        Ok(silent) => silent,
+        Err(why) => return announce(why),
+    };
     let file = File::open(format!("{point}/file")).expect("the file");
     let bytes = page_bytes() as usize;
     // SAFETY: a new mapping of a file that stays as it is, of which one byte is read.
@@ -206,11 +242,10 @@ struct Running(Option<Child>);
 impl Running {
     /// pmdb, attached to that process, with these lines.
     fn start(pid: u32, lines: &[String]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_pmdb"));
-        command.args(["-nx", "-q", "-batch", "--json", "--keep-going", "-p", &pid.to_string()]);
-        for line in lines {
-            command.args(["-ex", line]);
-        }
+        Self::of(pmdb(pid, lines))
+    }
+
+    fn of(mut command: Command) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Running(Some(command.spawn().expect("it starts")))
     }
@@ -234,6 +269,16 @@ impl Running {
             }
         }
     }
+}
+
+/// pmdb, which is to attach to that process and run these lines.
+fn pmdb(pid: u32, lines: &[String]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pmdb"));
+    command.args(["-nx", "-q", "-batch", "--json", "--keep-going", "-p", &pid.to_string()]);
+    for line in lines {
+        command.args(["-ex", line]);
+    }
+    command
 }
 
 /// Where the threads of a process wait.
@@ -335,4 +380,55 @@ fn a_silent_program_keeps_no_other_file_from_being_read() {
     let (said, took) = Running::start(puppet.0.pid(), &[line]).ends();
     assert!(took < Duration::from_secs(15), "{took:?}");
     assert_eq!(records(&said)[0]["cached"], 1, "{said}");
+}
+
+/// The tmpfs is known by its mount alone: in pmdb's own mount namespace, and only in that of a process of the cgroup.
+fn a_tmpfs_below_a_silent_server_is_said_once() {
+    const NAME: &str = "silent::a_tmpfs_below_a_silent_server_is_said_once";
+    let name = format!("pmdb-silent-{}", std::process::id());
+    let cgroup = match Cgroup::called(name.as_bytes()) {
+        Ok(cgroup) => cgroup,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    let point = tempfile::tempdir().expect("a directory");
+    let mut other = Target::start("idle", &[]);
+    assert_eq!(other.line(), "ready");
+    let mut served = Target::start("served-above", &[point.path().to_str().expect("a plain path")]);
+    assert_eq!(served.line(), "here");
+    for pid in [other.pid(), served.pid()] {
+        cgroup.takes(pid);
+    }
+    served.send("go");
+    match &*served.line() {
+        "ready" => {}
+        why => return skip(NAME, why),
+    }
+    let (server, lines) = (served.pid(), [format!("account cgroup /{name}")]);
+    let inside = |pid| {
+        let mut command = pmdb(pid, &lines);
+        enter_namespace(&mut command, server, "mnt");
+        Running::of(command)
+    };
+    let below = format!("{}/directory", point.path().display());
+    let filesystem = |said: &str, path: &str| {
+        let rows = records(said).into_iter().filter(|one| one["type"] == "account-filesystem");
+        rows.filter(|row| row["path"] == path).map(|row| row["used"].as_u64().expect("bytes")).next()
+    };
+    // On a busy machine the server may answer late, and be taken for silent.
+    let healthy = (0..20).map(|_| Running::start(other.pid(), &lines).ends().0);
+    let healthy = healthy.map(|said| filesystem(&said, &format!("/proc/{server}/root{below}")));
+    assert_eq!(healthy.flatten().next(), Some(CLOSED));
+    served.send("be silent");
+    assert_eq!(served.line(), "silent");
+    for running in [Running::start(other.pid(), &lines), Running::start(server, &lines), inside(other.pid())] {
+        let (said, took) = running.ends();
+        assert!(took < Duration::from_secs(30), "{took:?}");
+        let all = records(&said);
+        let row = |kind: &str| all.iter().find(|row| row["type"] == kind).unwrap_or_else(|| panic!("{said}"));
+        let shared = all.iter().find(|row| row["class"] == "shared_memory").unwrap_or_else(|| panic!("{said}"));
+        assert!(shared["bytes"].as_u64().is_some_and(|bytes| bytes >= CLOSED), "{said}");
+        assert!(row("account-cgroup")["found"].as_u64() > shared["bytes"].as_u64(), "{said}");
+        assert_eq!(said.matches(&format!("the storage of {below} does not respond")).count(), 1, "{said}");
+        assert_eq!(said.matches("does not respond").count(), 1, "{said}");
+    }
 }

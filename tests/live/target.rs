@@ -4,7 +4,10 @@
 //! When these end, because the test is over in whatever way, the process ends.
 
 use super::Scenario;
+use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Lines, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 const SCENARIO: &str = "PMDB_LIVE_SCENARIO";
@@ -64,6 +67,20 @@ pub fn command_by(words: &[&str], scenario: &str) -> Command {
     command.arg(std::env::current_exe().expect("this program"));
     command.env(SCENARIO, scenario);
     command
+}
+
+/// Has a command run in a namespace of another process, which `/proc/PID/ns` names so.
+pub fn enter_namespace(command: &mut Command, pid: u32, name: &str) {
+    let namespace = File::open(format!("/proc/{pid}/ns/{name}")).expect("its namespace");
+    let enter = move || {
+        // SAFETY: a system call without memory.
+        match unsafe { libc::setns(namespace.as_raw_fd(), 0) } {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: it makes one system call.
+    unsafe { command.pre_exec(enter) };
 }
 
 /// A process that runs a scenario. It ends when this is dropped.

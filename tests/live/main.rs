@@ -167,6 +167,7 @@ const SCENARIOS: &[&[Scenario]] = &[
     account::device_files::SCENARIOS,
     account::objects::SCENARIOS,
     account::rings::SCENARIOS,
+    account::segments::SCENARIOS,
     answers::swap::SCENARIOS,
     capture_names::SCENARIOS,
     expressions::SCENARIOS,

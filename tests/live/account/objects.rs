@@ -42,7 +42,7 @@ fn maps(file: &File, first: usize, pages: usize) -> usize {
     usize::try_from(mapped(start)).expect("memory")
 }
 
-fn writes(start: usize, pages: usize) {
+pub(super) fn writes(start: usize, pages: usize) {
     // SAFETY: memory of our own that nobody refers to.
     each_page(start, pages, |byte| unsafe { byte.write_volatile(2) });
 }

@@ -33,6 +33,8 @@ pub struct MemoryCounters {
     pub page_tables: Option<u64>,
     /// Hugetlb, including free pages of the pools.
     pub hugetlb: Option<u64>,
+    /// The pool with pages of the default size (HugePages_Free, HugePages_Rsvd); `None` on a kernel without pools.
+    pub pool: Option<PoolCounters>,
     /// HardwareCorrupted.
     pub poisoned: Option<u64>,
     /// KernelStack.
@@ -45,6 +47,18 @@ pub struct MemoryCounters {
     pub second_page_tables: Option<u64>,
     /// Free pages on per-CPU lists, in bytes, which MemFree does not include (`/proc/zoneinfo`).
     pub free_of_processors: Option<u64>,
+}
+
+/// The counters of a hugetlb pool, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct PoolCounters {
+    /// The size of a page.
+    pub page: u64,
+    /// The free pages.
+    pub free: u64,
+    /// The free pages that are reserved for mappings and files, which have not touched them yet.
+    pub reserved: u64,
 }
 
 /// The amount of memory in swap, and how much of it is compressed in memory.
@@ -118,7 +132,12 @@ impl Machine {
         let read = self.meminfo()?;
         let zones = self.source().fetch(File::Zones).ok();
         let of_processors = zones.and_then(|zones| Zones::frames_of_processors(&zones).ok());
+        let pool = |page: u64| {
+            let bytes = |pages: Option<u64>| Some(pages?.saturating_mul(page));
+            Some(PoolCounters { page, free: bytes(read.hugepages_free)?, reserved: bytes(read.hugepages_rsvd)? })
+        };
         Ok(MemoryCounters {
+            pool: read.hugepagesize.and_then(pool),
             free_of_processors: of_processors.map(|frames| frames.saturating_mul(self.page_size().bytes())),
             total: read.mem_total,
             free: read.mem_free,

@@ -45,7 +45,7 @@ pub use crate::source::{
 #[cfg(feature = "cli")]
 pub(crate) use crate::source::{PassedOver, kept_under_no_key};
 pub use cgroups::CgroupMemory;
-pub use counters::{MemoryCounters, SwapUse};
+pub use counters::{MemoryCounters, PoolCounters, SwapUse};
 pub use descriptors::{KernelDescriptor, KernelMemory, MemoryDescriptor, MemoryDescriptors, PinningDescriptor};
 pub(crate) use filesystems::{FilesystemSearch, FoundFilesystem, UnknownFilesystems};
 pub use group_limits::{GroupLimit, GroupLimits};

@@ -166,6 +166,7 @@ const SCENARIOS: &[&[Scenario]] = &[
     account::deleted::SCENARIOS,
     account::device_files::SCENARIOS,
     account::objects::SCENARIOS,
+    account::reserved::SCENARIOS,
     account::rings::SCENARIOS,
     account::segments::SCENARIOS,
     answers::swap::SCENARIOS,

@@ -10,7 +10,7 @@ use crate::inspect::account::{
     FrameAccountSums, counted_without_mark, counter, frame_account, memory_filesystems, unattached_segments,
 };
 use crate::kernel::swaps::Compressed;
-use crate::process::{MemoryCounters, SwapUse};
+use crate::process::{MemoryCounters, PoolCounters, SwapUse};
 use crate::render::Record;
 use crate::render::columns::{Cell, Column, Table};
 use crate::render::text::Text;
@@ -46,12 +46,25 @@ record! {
         total: Fact<u64>,
         /// Frame numbers that are no system memory: holes, and memory of devices.
         holes: u64,
+        /// The hugetlb pool with pages of the default size; absent without one, or if `total` is unknown.
+        [optional] pool: Option<HugetlbPool>,
         /// The memory in swap.
         swap: Fact<SwappedMemory>,
         /// Counters of memory whose frames have no mark.
         without_mark: Vec<MemoryCounter>,
         /// Whether the command was interrupted: the account is then of the first part.
         cut_short: bool,
+    }
+
+    /// Pages of a hugetlb pool that nothing uses.
+    #[derive(Eq)]
+    pub struct HugetlbPool {
+        /// Bytes of a page.
+        page: u64,
+        /// Bytes of free pages.
+        free: u64,
+        /// Of these, bytes that are reserved for mappings and files, which have not touched them.
+        reserved: u64,
     }
 
     /// Memory in swap, and the part of it that is compressed in memory.
@@ -111,6 +124,13 @@ fn sum(lines: &mut Lines, machine: &AccountMachine) {
         let known = known.collect::<Vec<_>>().join(", ");
         lines.line().indent(2).plain(format!("counters of memory without a mark: {known}"));
     }
+    if let Some(pool @ HugetlbPool { free: 1.., .. }) = &machine.pool {
+        let line = lines.line();
+        line.indent(2).plain(format!("hugetlb pool of {} pages: {} is free", size(pool.page), size(pool.free)));
+        if pool.reserved > 0 {
+            line.plain(format!(", {} of it reserved", size(pool.reserved)));
+        }
+    }
     if let Ok(swap @ SwappedMemory { used: 1.., .. }) = &machine.swap {
         let line = lines.line();
         line.indent(2).plain(format!("in swap: {}", size(swap.used)));
@@ -161,6 +181,7 @@ pub(super) fn run(cut: Option<RowLimit>, context: &mut Context) -> Outcome {
         bytes: all,
         holes,
         offline,
+        pool: counters.as_ref().ok().and_then(|counters| counters.pool.map(pool)),
         without_mark: counters.as_ref().map(without_mark).unwrap_or_default(),
         total: counters.map(|counters| counters.total),
         swap: machine.swap_use().map(swapped).map_err(Reason::from),
@@ -174,6 +195,10 @@ fn row(class: FrameClass, bytes: u64, of: u64, counters: &Fact<MemoryCounters>) 
     let counted = counters.as_ref().ok().and_then(|counters| counter(class, counters));
     let (counter, counted) = counted.unzip();
     AccountFrames { class, bytes, of, counted, counter }
+}
+
+fn pool(of: PoolCounters) -> HugetlbPool {
+    HugetlbPool { page: of.page, free: of.free, reserved: of.reserved }
 }
 
 fn swapped(swap: SwapUse) -> SwappedMemory {
@@ -196,6 +221,7 @@ pub(in crate::command) mod samples {
             total: Ok(23 << 30),
             holes: 32_768,
             offline: 0,
+            pool: Some(HugetlbPool { page: 2 << 20, free: 12 << 20, reserved: 4 << 20 }),
             swap: Ok(SwappedMemory { used: 1 << 30, compressed: 900 << 20, memory: 300 << 20 }),
             without_mark: vec![
                 MemoryCounter { name: "KernelStack", bytes: 12 << 20 },
@@ -207,6 +233,7 @@ pub(in crate::command) mod samples {
         let unknown = AccountMachine {
             total: Err(Reason::NotApplicable("this capture does not have it")),
             without_mark: Vec::new(),
+            pool: None,
             swap: Err(Reason::NotApplicable("this capture does not have it")),
             holes: 0,
             cut_short: true,

@@ -21,6 +21,7 @@ mod family;
 pub mod filesystems;
 mod fork_cost;
 pub mod objects;
+pub mod reserved;
 mod rests;
 pub mod rings;
 pub mod segments;
@@ -75,6 +76,7 @@ pub const TESTS: &[Test] = &[
     ("account::a_cgroup_with_page_cache", family::a_cgroup_with_page_cache),
     ("account::charges_add_up_to_the_group", charges::charges_add_up_to_the_group),
     ("account::files_of_a_tmpfs_have_its_path", filesystems::files_of_a_tmpfs_have_its_path),
+    ("account::pages_that_are_reserved_are_nobodys", reserved::pages_that_are_reserved_are_nobodys),
     ("account::segments_have_their_number_and_remedy", segments::segments_have_their_number_and_remedy),
     ("account::a_cgroup_that_is_charged_less", family::a_cgroup_that_is_charged_less),
 ];

@@ -8,6 +8,7 @@ use super::{Scenario, Test};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,6 +25,7 @@ pub const TESTS: &[Test] = &[
         a_silent_program_keeps_no_other_file_from_being_read,
     ),
     ("silent::a_tmpfs_below_a_silent_server_is_said_once", a_tmpfs_below_a_silent_server_is_said_once),
+    ("silent::a_tmpfs_on_an_overlay_of_a_silent_server", a_tmpfs_on_an_overlay_of_a_silent_server),
 ];
 
 pub const SCENARIOS: &[Scenario] = &[("served", served), ("served-above", served_above)];
@@ -156,8 +158,8 @@ fn serve_at(point: &str) -> Result<Arc<AtomicBool>, &'static str> {
     Ok(silent)
 }
 
-/// Mounts a tmpfs below a directory of the file system, and fills a file there, which it closes. After the next line
-/// from the test the server is silent.
+/// Mounts a tmpfs below a directory of the file system, or of an overlay of that and another directory, and fills a
+/// file there, which it closes. After the next line from the test the server is silent.
 fn served_above(arguments: &[String]) {
     announce("here");
     wait();
@@ -165,7 +167,16 @@ fn served_above(arguments: &[String]) {
         Ok(silent) => silent,
         Err(why) => return announce(why),
     };
-    let below = format!("{}/directory", arguments[0]);
+    let above = match arguments {
+        [point, plain, merged] => {
+            if !super::files::mount("none", merged, "overlay", 0, &format!("lowerdir={plain}:{point}")) {
+                return announce("no overlay can be mounted here");
+            }
+            merged
+        }
+        _ => &arguments[0],
+    };
+    let below = format!("{above}/directory");
     assert!(super::files::mount("none", &below, "tmpfs", 0, "size=64m"), "{}", std::io::Error::last_os_error());
     std::fs::write(format!("{below}/closed"), vec![1; CLOSED as usize]).expect("room in memory");
     announce("ready");
@@ -382,18 +393,29 @@ fn a_silent_program_keeps_no_other_file_from_being_read() {
     assert_eq!(records(&said)[0]["cached"], 1, "{said}");
 }
 
-/// The tmpfs is known by its mount alone: in pmdb's own mount namespace, and only in that of a process of the cgroup.
 fn a_tmpfs_below_a_silent_server_is_said_once() {
-    const NAME: &str = "silent::a_tmpfs_below_a_silent_server_is_said_once";
-    let name = format!("pmdb-silent-{}", std::process::id());
+    let point = tempfile::tempdir().expect("a directory");
+    is_said_once("silent::a_tmpfs_below_a_silent_server_is_said_once", &[point.path()]);
+}
+
+fn a_tmpfs_on_an_overlay_of_a_silent_server() {
+    let [point, plain, merged] = std::array::from_fn(|_| tempfile::tempdir().expect("a directory"));
+    let paths = [point.path(), plain.path(), merged.path()];
+    is_said_once("silent::a_tmpfs_on_an_overlay_of_a_silent_server", &paths);
+}
+
+/// A tmpfs below the last of the paths is known by its mount alone: in pmdb's own mount namespace, and only in that of
+/// a process of the cgroup.
+fn is_said_once(test: &str, paths: &[&Path]) {
+    let name = format!("pmdb-silent-{}-{}", std::process::id(), paths.len());
     let cgroup = match Cgroup::called(name.as_bytes()) {
         Ok(cgroup) => cgroup,
-        Err(reason) => return skip(NAME, &reason),
+        Err(reason) => return skip(test, &reason),
     };
-    let point = tempfile::tempdir().expect("a directory");
+    let paths: Vec<&str> = paths.iter().map(|path| path.to_str().expect("a plain path")).collect();
     let mut other = Target::start("idle", &[]);
     assert_eq!(other.line(), "ready");
-    let mut served = Target::start("served-above", &[point.path().to_str().expect("a plain path")]);
+    let mut served = Target::start("served-above", &paths);
     assert_eq!(served.line(), "here");
     for pid in [other.pid(), served.pid()] {
         cgroup.takes(pid);
@@ -401,7 +423,7 @@ fn a_tmpfs_below_a_silent_server_is_said_once() {
     served.send("go");
     match &*served.line() {
         "ready" => {}
-        why => return skip(NAME, why),
+        why => return skip(test, why),
     }
     let (server, lines) = (served.pid(), [format!("account cgroup /{name}")]);
     let inside = |pid| {
@@ -409,7 +431,7 @@ fn a_tmpfs_below_a_silent_server_is_said_once() {
         enter_namespace(&mut command, server, "mnt");
         Running::of(command)
     };
-    let below = format!("{}/directory", point.path().display());
+    let below = format!("{}/directory", paths.last().expect("a path"));
     let filesystem = |said: &str, path: &str| {
         let rows = records(said).into_iter().filter(|one| one["type"] == "account-filesystem");
         rows.filter(|row| row["path"] == path).map(|row| row["used"].as_u64().expect("bytes")).next()

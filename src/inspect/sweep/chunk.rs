@@ -137,6 +137,75 @@ impl<'a> Chunk<'a> {
             ..Page::new(VirtualAddress::new(self.start.get() + (first << self.size.shift())), states)
         }
     }
+
+    /// The run of pages that begins with the next entry, which is present and has nothing but words beside it.
+    #[inline]
+    fn plain_page(&self, words: &EntryWords<'_>, entry: PageMapEntry, joins_frames: bool, at: &mut ChunkPlace) -> Page {
+        let first = at.next;
+        let (categories, limit) = at.categories(words.marks);
+        let entries = words.entries.get(first..).unwrap_or_default();
+        let entries = entries.get(..limit).unwrap_or(entries);
+        let mut pages = match joins_frames {
+            true if words.columns.are_empty() => count_exclusive(entries),
+            true => count_exclusive(entries.get(..WINDOW).unwrap_or(entries)),
+            false => count_alike(entries, 1),
+        };
+        let read = words.columns.words_at(first, &mut pages);
+        let flags = read.of(Column::Flags).map(PageFlags::from_bits_retain);
+        let of = (entry.bits(), flags, categories);
+        let PlainClass { states, kind, .. } = match at.class {
+            Some(class) if class.of == of => class,
+            _ => {
+                let evidence = PageObservation { flags, categories, ..PageObservation::of(entry) };
+                let (states, kind) = classify(evidence, self.place, self.rules);
+                *at.class.insert(PlainClass { of, states, kind })
+            }
+        };
+        // As in `decode`: zero pages with consecutive frames come one by one.
+        if kind == Some(Kind::Zero) && entry.frame().is_some() {
+            pages = 1;
+        }
+        at.next += pages;
+        let into = (first as u64) << self.size.shift();
+        let mut page = Page::new(VirtualAddress::new(self.start.get() + into), states);
+        page.pages = pages as u64;
+        page.entry = entry;
+        page.kind = kind;
+        page.huge = self.huge(categories, states, kind, flags);
+        if !words.columns.are_empty() {
+            read.fill(&mut page);
+            page.count_is_average = self.is_average(page.map_count, flags);
+        }
+        page
+    }
+
+    /// Whether a page is mapped huge: a scan tells, or the region has no room for it, or the flags exclude it.
+    #[inline]
+    fn huge(
+        &self,
+        categories: Option<Categories>,
+        states: StateSet,
+        kind: Option<Kind>,
+        flags: Option<PageFlags>,
+    ) -> Option<bool> {
+        let scanned = categories.filter(|_| self.need.contains(Evidence::HUGE));
+        let scanned = scanned.map(|categories| categories.contains(Categories::HUGE));
+        scanned.or(self.never_huge()).or_else(|| self.huge_unscanned(states, kind, flags))
+    }
+
+    /// Whether a map count may be an average, as far as the flags show.
+    #[inline]
+    fn is_average(&self, map_count: Option<u64>, flags: Option<PageFlags>) -> bool {
+        !self.has_exact_counts
+            && map_count.is_some_and(|count| count > 0)
+            && flags.is_none_or(PageFlags::is_in_large_folio)
+    }
+
+    /// [`huge_without_scan`], if that is asked for.
+    fn huge_unscanned(&self, states: StateSet, kind: Option<Kind>, flags: Option<PageFlags>) -> Option<bool> {
+        let is_asked = states.likeliest() == State::Present && self.need.contains(Evidence::HUGE);
+        is_asked.then(|| huge_without_scan(kind, flags)).flatten()
+    }
 }
 
 /// Stretches in address order and their words. The buffers are reused.
@@ -262,6 +331,25 @@ pub(in crate::inspect) struct ChunkPlace {
     heap: Option<(HeapUse, VirtualAddress)>,
 }
 
+impl ChunkPlace {
+    /// The categories of the next entry, and for how many entries from there on they hold.
+    fn categories(&mut self, marks: Option<&[CategoryMark]>) -> (Option<Categories>, usize) {
+        let Some(marks) = marks else {
+            return (None, usize::MAX);
+        };
+        while let Some(mark) = marks.get(self.mark) {
+            if self.next < mark.first {
+                return (Some(Categories::empty()), mark.first - self.next);
+            }
+            if self.next < mark.end {
+                return (Some(mark.categories), mark.end - self.next);
+            }
+            self.mark += 1;
+        }
+        (Some(Categories::empty()), usize::MAX)
+    }
+}
+
 /// The states and the kind of pages whose entries have the same bits, flags and categories.
 #[derive(Clone, Copy)]
 struct PlainClass {
@@ -294,11 +382,16 @@ impl Iterator for ChunkPages<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<Page> {
-        // A page is large: it is made where the caller has it.
-        match self.plain_words() {
-            Some((words, entry)) => Some(self.plain_page(words, entry)),
-            None => self.next_any(),
+        // The next entry is mostly present, and nothing was read beside entries and words: this is the fast path. A
+        // page is large, and so are the words: a page is made where the caller has it, and the words are not copied.
+        if let ChunkContent::Read(words) = &self.chunk.content
+            && let Some(&entry) = words.entries.get(self.at.next)
+            && self.is_plain
+            && entry.is_present()
+        {
+            return Some(self.chunk.plain_page(words, entry, self.joins_frames, &mut self.at));
         }
+        self.next_any()
     }
 }
 
@@ -360,7 +453,7 @@ impl<'a> ChunkPages<'a> {
 
     fn decode(&mut self, words: EntryWords<'_>) -> Option<Page> {
         let first = self.at.next;
-        let (categories, limit) = self.categories(words, first);
+        let (categories, limit) = self.at.categories(words.marks);
         let rest = words.entries.get(first..)?;
         let &entry = rest.first()?;
         if entry.is_present() && !self.chunk.need.has_entries() {
@@ -396,7 +489,7 @@ impl<'a> ChunkPages<'a> {
             pages: alike as u64 * words.stride,
             entry,
             kind,
-            huge: self.huge(categories, states, kind, flags),
+            huge: self.chunk.huge(categories, states, kind, flags),
             zone,
             holders,
             content,
@@ -404,7 +497,7 @@ impl<'a> ChunkPages<'a> {
             ..Page::new(VirtualAddress::new(self.chunk.start.get() + into), states)
         };
         read.fill(&mut page);
-        page.count_is_average = self.is_average(page.map_count, flags);
+        page.count_is_average = self.chunk.is_average(page.map_count, flags);
         if !parted {
             return Some(page);
         }
@@ -416,84 +509,6 @@ impl<'a> ChunkPages<'a> {
         Some(page.nth(0, self.chunk.size))
     }
 
-    /// [`huge_without_scan`], if that is asked for.
-    fn huge_unscanned(&self, states: StateSet, kind: Option<Kind>, flags: Option<PageFlags>) -> Option<bool> {
-        let is_asked = states.likeliest() == State::Present && self.chunk.need.contains(Evidence::HUGE);
-        is_asked.then(|| huge_without_scan(kind, flags)).flatten()
-    }
-
-    /// The next entry, if it is present and nothing was read beside entries and words: by far the most frequent, so
-    /// this is the fast path.
-    #[inline]
-    fn plain_words(&self) -> Option<(EntryWords<'a>, PageMapEntry)> {
-        let ChunkContent::Read(words) = self.chunk.content else {
-            return None;
-        };
-        let &entry = words.entries.get(self.at.next)?;
-        (self.is_plain && entry.is_present()).then_some((words, entry))
-    }
-
-    /// The run of pages that begins with such an entry.
-    #[inline]
-    fn plain_page(&mut self, words: EntryWords<'a>, entry: PageMapEntry) -> Page {
-        let first = self.at.next;
-        let (categories, limit) = self.categories(words, first);
-        let entries = words.entries.get(first..).unwrap_or_default();
-        let entries = entries.get(..limit).unwrap_or(entries);
-        let mut pages = match self.joins_frames {
-            true if words.columns.are_empty() => count_exclusive(entries),
-            true => count_exclusive(entries.get(..WINDOW).unwrap_or(entries)),
-            false => count_alike(entries, 1),
-        };
-        let read = words.columns.words_at(first, &mut pages);
-        let flags = read.of(Column::Flags).map(PageFlags::from_bits_retain);
-        let of = (entry.bits(), flags, categories);
-        let PlainClass { states, kind, .. } = match self.at.class {
-            Some(class) if class.of == of => class,
-            _ => {
-                let evidence = PageObservation { flags, categories, ..PageObservation::of(entry) };
-                let (states, kind) = classify(evidence, self.chunk.place, self.chunk.rules);
-                *self.at.class.insert(PlainClass { of, states, kind })
-            }
-        };
-        // As in `decode`: zero pages with consecutive frames come one by one.
-        if kind == Some(Kind::Zero) && entry.frame().is_some() {
-            pages = 1;
-        }
-        self.at.next += pages;
-        let into = (first as u64) << self.chunk.size.shift();
-        let mut page = Page::new(VirtualAddress::new(self.chunk.start.get() + into), states);
-        page.pages = pages as u64;
-        page.entry = entry;
-        page.kind = kind;
-        page.huge = self.huge(categories, states, kind, flags);
-        read.fill(&mut page);
-        page.count_is_average = self.is_average(page.map_count, flags);
-        page
-    }
-
-    /// Whether a page is mapped huge: a scan tells, or the region has no room for it, or the flags exclude it.
-    #[inline]
-    fn huge(
-        &self,
-        categories: Option<Categories>,
-        states: StateSet,
-        kind: Option<Kind>,
-        flags: Option<PageFlags>,
-    ) -> Option<bool> {
-        let scanned = categories.filter(|_| self.chunk.need.contains(Evidence::HUGE));
-        let scanned = scanned.map(|categories| categories.contains(Categories::HUGE));
-        scanned.or(self.chunk.never_huge()).or_else(|| self.huge_unscanned(states, kind, flags))
-    }
-
-    /// Whether a map count may be an average, as far as the flags show.
-    #[inline]
-    fn is_average(&self, map_count: Option<u64>, flags: Option<PageFlags>) -> bool {
-        !self.chunk.has_exact_counts
-            && map_count.is_some_and(|count| count > 0)
-            && flags.is_none_or(PageFlags::is_in_large_folio)
-    }
-
     /// The zone of the frame of `entry`; cuts `alike` where that ends.
     #[inline]
     fn zone(&self, entry: PageMapEntry, stride: u64, alike: &mut usize) -> Option<InZone> {
@@ -503,23 +518,6 @@ impl<'a> ChunkPages<'a> {
         let left = stretch.end.get().saturating_sub(frame.get()) / stride;
         *alike = (*alike).min(usize::try_from(left).unwrap_or(usize::MAX).max(1));
         InZone::of(zones, stretch.spanned)
-    }
-
-    /// The categories of entry `index`, and for how many entries from there on they hold.
-    fn categories(&mut self, words: EntryWords<'_>, index: usize) -> (Option<Categories>, usize) {
-        let Some(marks) = words.marks else {
-            return (None, usize::MAX);
-        };
-        while let Some(mark) = marks.get(self.at.mark) {
-            if index < mark.first {
-                return (Some(Categories::empty()), mark.first - index);
-            }
-            if index < mark.end {
-                return (Some(mark.categories), mark.end - index);
-            }
-            self.at.mark += 1;
-        }
-        (Some(Categories::empty()), usize::MAX)
     }
 }
 

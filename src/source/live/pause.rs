@@ -8,50 +8,75 @@
 use rustix::thread::{current_timer_slack, set_current_timer_slack};
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 /// How long reads may follow each other without a pause. A thread that maps and unmaps memory waited 2 to 6 ms while
 /// two threads read 1 GiB and paused one by one. It waits 0.6 to 1.4 ms if both pause together.
 const BUSY: Duration = Duration::from_micros(300);
-/// The length of a pause.
+/// The length of a pause. It lasts longer by as much as the kernel takes to wake a thread here.
 const FREE: Duration = Duration::from_micros(20);
+/// A time without reads that is a pause by itself: a wake-up in a virtual machine takes up to 50 µs.
+const IDLE: Duration = Duration::from_micros(50);
 
-/// Makes all threads of pmdb pause together.
-#[derive(Default)]
+/// Makes all threads of pmdb pause together. A time in which none of them reads, because they work on what they have
+/// read, is a pause, too.
 pub(super) struct Pauses {
     /// How long the reads since the last pause held the lock. Reads at the same time share the time.
     busy: AtomicU64,
     /// The number of reads that go on.
     reads: AtomicU64,
-    /// A thread that reads holds it for reading, and a thread that pauses for writing.
-    gate: RwLock<()>,
+    /// The end of the last read, in nanoseconds since `begun`.
+    ended: AtomicU64,
+    begun: Instant,
+}
+
+impl Default for Pauses {
+    fn default() -> Self {
+        let [busy, reads, ended] = [0; 3].map(AtomicU64::new);
+        Pauses { busy, reads, ended, begun: Instant::now() }
+    }
 }
 
 impl Pauses {
     /// Calls `read`, which holds the lock, after a pause if one is due.
     pub(super) fn around<T>(&self, read: impl FnOnce() -> T) -> T {
-        if self.is_due() {
-            let _paused = self.gate.write().unwrap_or_else(PoisonError::into_inner);
-            // Another thread may have paused in the meantime.
-            if self.is_due() {
+        loop {
+            let before = self.last_end();
+            if before.is_some_and(|end| self.now().saturating_sub(end) >= nanoseconds(IDLE)) {
                 self.busy.store(0, Ordering::Relaxed);
-                pause();
+            }
+            if self.busy.load(Ordering::Relaxed) < nanoseconds(BUSY) {
+                break;
+            }
+            pause();
+            if before.is_some() && self.last_end() == before {
+                self.busy.store(0, Ordering::Relaxed);
             }
         }
-        let _reading = self.gate.read().unwrap_or_else(PoisonError::into_inner);
         self.reads.fetch_add(1, Ordering::Relaxed);
-        let begun = Instant::now();
+        let begun = self.now();
         let read = read();
-        let nanoseconds = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let together = self.reads.fetch_sub(1, Ordering::Relaxed);
-        self.busy.fetch_add(nanoseconds / together.max(1), Ordering::Relaxed);
+        let ended = self.now();
+        self.ended.fetch_max(ended, Ordering::Relaxed);
+        // Whoever sees that nobody reads also sees when the last read ended.
+        let together = self.reads.fetch_sub(1, Ordering::Release);
+        self.busy.fetch_add(ended.saturating_sub(begun) / together.max(1), Ordering::Relaxed);
         read
     }
 
-    fn is_due(&self) -> bool {
-        Duration::from_nanos(self.busy.load(Ordering::Relaxed)) >= BUSY
+    /// Returns when the last read ended; `None` while somebody reads.
+    fn last_end(&self) -> Option<u64> {
+        (self.reads.load(Ordering::Acquire) == 0).then(|| self.ended.load(Ordering::Relaxed))
     }
+
+    /// Returns the nanoseconds since `begun`.
+    fn now(&self) -> u64 {
+        nanoseconds(self.begun.elapsed())
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Sleeps for one pause. Without a timer slack of its own, the kernel would add 50 µs.
@@ -69,21 +94,31 @@ fn pause() {
 mod tests {
     use super::*;
 
+    /// Reads for so long. Returns when it began and when it ended.
+    fn read(pauses: &Pauses, time: Duration) -> [Instant; 2] {
+        pauses.around(|| {
+            let begun = Instant::now();
+            std::thread::sleep(time);
+            [begun, Instant::now()]
+        })
+    }
+
     #[test]
     fn a_pause_is_due_after_long_reads_and_not_after_short_ones() {
         let pauses = Pauses::default();
-        let free = |pauses: &Pauses| {
-            let begun = Instant::now();
-            let read = pauses.around(Instant::now);
-            read - begun
-        };
-        pauses.around(|| std::thread::sleep(BUSY));
-        assert!(Duration::from_nanos(pauses.busy.load(Ordering::Relaxed)) >= BUSY);
-        assert!(free(&pauses) >= FREE);
+        let [_, long] = read(&pauses, BUSY);
+        let [begun, mut ended] = read(&pauses, Duration::ZERO);
+        assert!(begun - long >= FREE);
         // Then reads follow each other again.
-        let shortest = (0..100).map(|_| free(&pauses)).min();
-        assert!(shortest < Some(FREE), "{shortest:?}");
+        let mut shortest = Duration::MAX;
+        for _ in 0..100 {
+            let next = read(&pauses, Duration::ZERO);
+            shortest = shortest.min(next[0] - ended);
+            ended = next[1];
+        }
+        assert!(shortest < FREE, "{shortest:?}");
     }
+
     #[test]
     fn no_thread_reads_while_another_pauses() {
         let pauses = Pauses::default();
@@ -102,5 +137,18 @@ mod tests {
             let ended = other.join().expect("a read");
             assert!(next.saturating_duration_since(ended) >= FREE);
         });
+    }
+
+    #[test]
+    fn a_time_without_reads_is_a_pause() {
+        let pauses = Pauses::default();
+        let waits = (0..100).map(|_| {
+            pauses.busy.store(u64::MAX / 2, Ordering::Relaxed);
+            std::thread::sleep(2 * IDLE);
+            let called = Instant::now();
+            pauses.around(Instant::now) - called
+        });
+        let shortest = waits.min();
+        assert!(shortest < Some(FREE), "{shortest:?}");
     }
 }

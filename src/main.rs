@@ -78,7 +78,7 @@ fn main() -> ExitCode {
 
 /// Prints the comments that a command file begins with.
 fn explain_file(file: &Path) -> ExitCode {
-    match session::help_of_file(file) {
+    match session::help_of_file(file, session::terminal_width()) {
         Ok(help) => print(&help),
         Err(message) => {
             eprintln!("pmdb: {message}");

@@ -206,6 +206,13 @@ impl Arguments {
     /// # Errors
     /// Returns what is wrong with the command line, or the text of `--help` and `--version`.
     pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap::Error> {
+        let arguments = Arguments::parse_unchecked(words)?;
+        arguments.check_files()?;
+        Ok(arguments)
+    }
+
+    /// Parses a command line without a look at its command files.
+    fn parse_unchecked(words: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap::Error> {
         let words = with_double_dashes(words);
         let command = Arguments::command().color(help_color(&words));
         let matches = command.try_get_matches_from(words)?;
@@ -221,7 +228,6 @@ impl Arguments {
             arguments.batch = true;
         }
         arguments.check_target()?;
-        arguments.check_files()?;
         Ok(arguments)
     }
 
@@ -247,7 +253,7 @@ impl Arguments {
     pub fn file_to_explain(words: impl IntoIterator<Item = OsString>) -> Option<PathBuf> {
         let is_help = |word: &OsString| word == "--help" || word == "-help" || word == "-h";
         let words = words.into_iter().filter(|word| !is_help(word));
-        let arguments = Arguments::parse(words).ok()?;
+        let arguments = Arguments::parse_unchecked(words).ok()?;
         arguments.steps().iter().find_map(|step| match step {
             Step::File(path) => Some(path.clone()),
             Step::Command(_) => None,
@@ -397,6 +403,11 @@ mod tests {
         assert_eq!(parse(&["-x", "f", "--args", "1"]).unwrap().subject(), InitialTarget::Nothing);
         let explained = |line: &[&str]| Arguments::file_to_explain(line.iter().map(OsString::from));
         assert_eq!(explained(&["pmdb", "-batch", "-x", "f", "--help"]), Some("f".into()));
+        // The help of a file needs none of its arguments.
+        for (name, _) in pmdb::session::SCRIPTS {
+            let file = format!(":{name}");
+            assert_eq!(explained(&["pmdb", "-x", &file, "--help"]), Some(file.into()));
+        }
         assert_eq!(explained(&["pmdb", "--help"]), None);
         for line in [&["--help"][..], &["bash", "--help"]] {
             assert_eq!(parse(line).expect_err("the help of the program").kind(), ErrorKind::DisplayHelp, "{line:?}");

@@ -42,6 +42,7 @@ Without an argument, lists frequent questions with the lines that answer them, a
   help GROUP    the commands of a group, each with a summary
   help TOPIC    a topic that several commands share
   help WORD     questions about a word such as rss, dma or fork; a word of filters, or another clause
+  help :NAME    a built-in command file, such as :oom
   help topics   all topics
   help all      everything
 
@@ -68,6 +69,9 @@ Also explains commands of gdb and other tools by their pmdb equivalents. `apropo
             return overview(context);
         };
         let words = topic.node.split_whitespace().collect::<Vec<_>>().join(" ");
+        if words.starts_with(':') {
+            return Ok(Flow::Source(words.into(), Vec::new()));
+        }
         let setting = ["set ", "show "].iter().find_map(|command| words.strip_prefix(command));
         if let Some(help) = setting.and_then(Subject::setting) {
             return show(context, [help]);

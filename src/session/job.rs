@@ -9,7 +9,7 @@ use super::script;
 use super::shell::{self, Permits, ShellIo};
 use super::view::refuse_several;
 use crate::budget::Budget;
-use crate::command::{self, Assert, Flow, LANGUAGE, Resume, Set, SourceScript, expand_home};
+use crate::command::{self, Assert, Flow, HelpOn, LANGUAGE, Resume, Set, SourceScript, expand_home};
 use crate::eval::{self, Integer, Value};
 use crate::kernel::Name;
 use crate::lang::{Output, ParsedCommand, Reach, Spanned};
@@ -140,8 +140,9 @@ impl Session {
     fn run_source(&mut self, job: &Job, path: PathBuf, arguments: Vec<Value>) -> LineOutcome {
         let path = path.to_str().map_or(path.clone(), expand_home);
         let path = resolve_beside(job.input.file.map(|(name, _)| name), path);
-        if job.command().is_some_and(SourceScript::wants_help) {
-            return match script::help_of_file(&path) {
+        if job.command().is_some_and(SourceScript::wants_help) || job.command::<HelpOn>().is_some() {
+            let width = if io::stdout().is_terminal() { self.width() } else { None };
+            return match script::help_of_file(&path, width) {
                 Ok(text) => self.print(&EchoedText { text }),
                 Err(message) => self.fail(job.input.about_line(message).with_code(ErrorCode::Io)),
             };

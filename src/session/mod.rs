@@ -38,4 +38,4 @@ pub use base::{Session, SessionOptions, init_file};
 pub use outcome::{Assertions, Input, LineOutcome, LineTally};
 pub use script::{PROMPT, SCRIPTS, check_file, help_of_file, is_built_in, list_of_scripts};
 pub use shell::{Permits, ShellIo};
-pub use view::is_coloured;
+pub use view::{is_coloured, terminal_width};

@@ -19,6 +19,7 @@ use std::io::IsTerminal;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use unicode_width::UnicodeWidthStr;
 
 /// The text of the prompt.
 pub const PROMPT: &str = "(pmdb) ";
@@ -364,11 +365,19 @@ pub fn list_of_scripts() -> String {
     SCRIPTS.iter().map(line).collect()
 }
 
-/// Returns the comments at the beginning of a command file, which are its help.
+/// Returns the comments at the beginning of a command file, which are its help, for a terminal of `width` columns.
 ///
 /// # Errors
 /// Fails with the reason in words, if the file cannot be read.
-pub fn help_of_file(path: &Path) -> Result<String, String> {
+pub fn help_of_file(path: &Path, width: Option<usize>) -> Result<String, String> {
+    let help = comments_of_file(path)?;
+    Ok(match width {
+        Some(width) if help.lines().any(|line| line.width() > width) => wrapped(&help, width),
+        _ => help,
+    })
+}
+
+fn comments_of_file(path: &Path) -> Result<String, String> {
     if let Some(built_in) = built_in(path) {
         return built_in.map(|text| help_of(text.lines()));
     }
@@ -399,9 +408,52 @@ fn help_of<'a>(lines: impl Iterator<Item = &'a str>) -> String {
         .collect()
 }
 
+/// Breaks paragraphs between their words. Indented lines stay as they are.
+fn wrapped(text: &str, width: usize) -> String {
+    let is_prose = |line: &str| !line.is_empty() && !line.starts_with(' ');
+    let lines: Vec<&str> = text.lines().collect();
+    let parts = lines.chunk_by(|one, next| is_prose(one) && is_prose(next));
+    let mut out = String::new();
+    for part in parts {
+        let mut column = 0;
+        let words: Vec<&str> = if part.iter().all(|line| is_prose(line)) {
+            part.iter().flat_map(|line| line.split_whitespace()).collect()
+        } else {
+            part.to_vec()
+        };
+        for word in words {
+            let needed = word.width();
+            if column > 0 {
+                let has_room = column + 1 + needed <= width;
+                out.push(if has_room { ' ' } else { '\n' });
+                column = if has_room { column + 1 } else { 0 };
+            }
+            out.push_str(word);
+            column += needed;
+        }
+        out.push('\n');
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_help_of_a_file_wraps_between_words() {
+        let text = "One two three.\nFour five six.\n\n    pmdb -batch -x :oom PID\n    pmdb 1\n";
+        let wide = "One two three. Four\nfive six.\n\n    pmdb -batch -x :oom PID\n    pmdb 1\n";
+        assert_eq!(wrapped(text, 19), wide);
+        for (name, _) in SCRIPTS {
+            let path = format!(":{name}");
+            let help = |width| help_of_file(Path::new(&path), width).expect("a built-in file");
+            let words = |help: String| help.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+            assert_eq!(words(help(Some(60))), words(help(None)), "{name}");
+            let prose = |line: &&str| !line.starts_with(' ');
+            assert!(help(Some(60)).lines().filter(prose).all(|line| line.width() <= 60), "{name}");
+        }
+    }
 
     #[test]
     fn the_first_comments_are_the_help() {

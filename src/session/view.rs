@@ -199,6 +199,12 @@ fn screen_size() -> Option<(usize, usize)> {
     (size.ws_row > 0 && size.ws_col > 0).then(|| (size.ws_row.into(), size.ws_col.into()))
 }
 
+/// Returns the columns of the terminal on standard output, if it is one and reports them.
+pub fn terminal_width() -> Option<usize> {
+    let screen = if io::stdout().is_terminal() { screen_size() } else { None };
+    screen.map(|(_, columns)| columns)
+}
+
 /// Returns whether a stream gets colours, by the rules for all output of pmdb.
 pub fn is_coloured(choice: ColorChoice, is_terminal: bool) -> bool {
     let names = ["NO_COLOR", "CLICOLOR_FORCE", "CLICOLOR", "TERM"];

@@ -22,6 +22,11 @@ impl Question {
         [self.shown.line, self.shown.asks]
     }
 
+    /// The words that stand for it.
+    pub fn words(&self) -> impl Iterator<Item = &'static str> + use<> {
+        self.words.iter().copied()
+    }
+
     /// Whether a word stands for the question.
     pub fn has_word(&self, word: &str) -> bool {
         self.words.contains(&word)
@@ -59,7 +64,7 @@ pub static QUESTIONS: &[Question] = &[
         &["fork", "cow", "copy", "child", "children"]),
     question("capture FILE", "how can I look at it later, or elsewhere?",
         &["oom", "offline", "dump", "remote", "save"]),
-    question("source :oom --help", "the OOM killer ends it at night: what was in memory just before?",
+    question("help :oom", "the OOM killer ends it at night: what was in memory just before?",
         &["oom", "kill", "killed", "killer", "oom killer", "oom-killer", "out of memory", "dies", "night", "unattended"]),
     question("watch RANGE", "which pages change while I look?",
         &["migration", "migrate", "compaction", "moved", "balancing", "growth"]),

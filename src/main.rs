@@ -99,6 +99,9 @@ enum EarlyEnd {
     Unstartable(io::Error),
 }
 
+/// The exit status of a command line of which nothing has run: see `EXIT_STATUSES`.
+const WRONG_COMMAND_LINE: u8 = 2;
+
 /// Runs everything that the command line asks for.
 fn run(arguments: &Arguments) -> Result<u8, EarlyEnd> {
     let terminal = io::stdin().is_terminal();
@@ -273,7 +276,12 @@ fn prepare(
             if let (LineOutcome::Failed(ErrorCode::Ambiguous), Some(line)) = (&outcome, arguments.line_of_family()) {
                 session.note(format!("for all of them: `{line}`"));
             }
-            tally.add(outcome)?;
+            tally.add(match outcome {
+                LineOutcome::Failed(ErrorCode::Ambiguous) if !arguments.serve && !arguments.keep_going => {
+                    LineOutcome::Quit(WRONG_COMMAND_LINE)
+                }
+                outcome => outcome,
+            })?;
         }
         InitialTarget::Capture(path) => tally.add(match path.into_os_string().into_string() {
             Ok(path) => session.open_capture(path),

@@ -1,6 +1,7 @@
 //! `flags WHERE`: the flags of one frame, each explained.
 
 use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
+use super::frames::require_frame;
 use super::pointers::hint_frame;
 use super::walk;
 use crate::eval::{self, Location};
@@ -68,17 +69,20 @@ ADDRESS is an address of the target, or a frame as pfn:N or phys:N. Frames need 
         let Flags(place) = self;
         let machine = context.state.machine().clone();
         let mut own_mappings = Ok(0);
-        let (frame, address, spans) =
-            match eval::location(place, context.state).map_err(|error| about_flag(error, place))? {
-                Location::Frame(frame) => (Ok(frame), None, None),
-                Location::Physical(physical) => (Ok(physical.frame(machine.page_size())), None, None),
-                Location::Address(address, spans) => {
-                    context.state.last_address = Some(address);
-                    let (frame, own) = frame_at(context, place, address)?;
-                    own_mappings = own;
-                    (frame, Some(address), spans)
-                }
-            };
+        let located = eval::location(place, context.state).map_err(|error| about_flag(error, place))?;
+        if let Some(frame) = located.frame(machine.page_size()) {
+            require_frame(&machine, frame, place.at)?;
+        }
+        let (frame, address, spans) = match located {
+            Location::Frame(frame) => (Ok(frame), None, None),
+            Location::Physical(physical) => (Ok(physical.frame(machine.page_size())), None, None),
+            Location::Address(address, spans) => {
+                context.state.last_address = Some(address);
+                let (frame, own) = frame_at(context, place, address)?;
+                own_mappings = own;
+                (frame, Some(address), spans)
+            }
+        };
         let mut report = report(&machine, frame, address);
         match own_mappings {
             Ok(own) => report.words.own_mappings = Some(own).filter(|&own| own > 0),

@@ -4,8 +4,8 @@ use super::floor::{Context, Error, Flow, Outcome, Resume};
 use super::rows::{self, Largest, RowLimit, finish, pull, say_undecided, show_largest};
 use crate::eval;
 use crate::inspect::{self, Evidence, FactReader, FrameRow, FrameSums, Groups, Question, frame_words, machine_frames};
-use crate::kernel::{FrameRange, Key, PageSize};
-use crate::lang::{FilterExpression, KeyFacts, PageField, Spanned, TakenKeys, ValueType, WrittenKey};
+use crate::kernel::{FrameNumber, FrameRange, Key, PageSize};
+use crate::lang::{FilterExpression, KeyFacts, PageField, Span, Spanned, TakenKeys, ValueType, WrittenKey};
 use crate::process::Machine;
 use crate::render::Sink;
 use crate::report::{self, FramesSummary, Reason, Stopped};
@@ -53,6 +53,15 @@ pub(super) fn walk(
     let more = kept.more();
     close(&kept.finish(), stopped, machine.page_size(), context.sink)?;
     Ok(more.map_or(Flow::Done, |frame| Flow::More(Resume::Frame(frame))))
+}
+
+/// Fails if a frame, which stands at this place of the line, does not exist.
+pub(super) fn require_frame(machine: &Machine, frame: FrameNumber, at: Span) -> Result<(), Error> {
+    if !inspect::is_no_frame(machine, frame) {
+        return Ok(());
+    }
+    let message = format!("no such frame: {frame} is beyond physical memory, and no device has it");
+    Err(eval::Error::new(at, message).into())
 }
 
 /// The keys that frames are grouped by.

@@ -5,7 +5,7 @@ use super::evaluator::{COMMA_BEFORE_LENGTH, Evaluator, as_range, refuse_quotient
 use super::names::{NamedThing, spans_of};
 use super::slips;
 use super::{Origin, Spans, Value};
-use crate::kernel::{AddressRange, FrameNumber, FrameRange, PhysicalAddress, VirtualAddress};
+use crate::kernel::{AddressRange, FrameNumber, FrameRange, PageSize, PhysicalAddress, VirtualAddress};
 use crate::lang::{BinaryOperator, Expression, Range, Span, Spanned, UnaryOperator};
 
 /// An evaluated range.
@@ -292,6 +292,17 @@ pub enum Location {
     Frame(FrameNumber),
     /// A physical address.
     Physical(PhysicalAddress),
+}
+
+impl Location {
+    /// Returns the frame that is named by its number or by a physical address.
+    pub fn frame(&self, page: PageSize) -> Option<FrameNumber> {
+        match self {
+            Location::Address(..) => None,
+            Location::Frame(frame) => Some(*frame),
+            Location::Physical(physical) => Some(physical.frame(page)),
+        }
+    }
 }
 
 /// The argument of `translate`.

@@ -466,6 +466,14 @@ pub(super) fn resources(machine: &Machine, address: PhysicalAddress) -> Fact<Vec
     }
 }
 
+/// Returns whether a frame does not exist: it is beyond physical memory, and no device has it either. Not where that
+/// is hidden.
+pub fn is_no_frame(machine: &Machine, frame: FrameNumber) -> bool {
+    let is_beyond = || flags_of(machine, frame).is_err_and(|reason| reason == BEYOND_MEMORY);
+    let resources = frame.physical(machine.page_size()).map(|start| resources(machine, start));
+    resources.is_none_or(|found| found.is_err_and(|reason| reason == NO_RESOURCE)) && is_beyond()
+}
+
 const NO_RESOURCE: Reason = Reason::NotApplicable("no resource of /proc/iomem is there");
 
 /// The path of the memory cgroup with this inode.

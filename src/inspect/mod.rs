@@ -125,7 +125,9 @@ pub use flag_counts::FlagCounts;
 pub use folio::Folio;
 #[doc(hidden)]
 pub use frames::frame_words;
-pub use frames::{FrameDetail, FrameRow, FrameSums, FrameSweep, frame_detail, is_average, machine_frames, zone};
+pub use frames::{
+    FrameDetail, FrameRow, FrameSums, FrameSweep, frame_detail, is_average, is_no_frame, machine_frames, zone,
+};
 #[doc(hidden)]
 pub use hidden_words::why_hidden;
 pub use holders::{FrameHolders, Pins};

@@ -3,6 +3,7 @@
 pub(super) mod records;
 
 use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
+use super::frames::require_frame;
 use super::pointers::hint_frame;
 use super::rows::{finish, pull};
 use super::{ps, translate};
@@ -132,7 +133,11 @@ fn question(
     place: &Spanned<Expression>,
     page: PageSize,
 ) -> Result<(FrameQuestion, u64, Option<Spans>), Error> {
-    Ok(match eval::location(place, context.state)? {
+    let located = eval::location(place, context.state)?;
+    if let Some(frame) = located.frame(page) {
+        require_frame(context.state.machine(), frame, place.at)?;
+    }
+    Ok(match located {
         Location::Frame(frame) => (by_frame(context, frame), 0, None),
         Location::Physical(physical) => (by_frame(context, physical.frame(page)), physical.offset(page), None),
         Location::Address(address, spans) => (by_address(context, place, address)?, page.offset(address), spans),

@@ -87,6 +87,22 @@ pub(super) fn mappings_called<'a>(regions: &'a [Region], name: &str) -> Vec<Name
     mappings
 }
 
+/// Returns what follows a word that begins a clause.
+fn operand_of_clause(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "of" => "the name of a process, or a PID",
+        "by" => "a key, such as `region`",
+        "with" => "a word, such as `heap`",
+        "top" | "limit" => "a number",
+        "from" => "a capture",
+        "every" | "for" => "a time, such as 1s",
+        "where" | "until" => "a condition, such as `dirty`",
+        "in" => "a range",
+        "to" => "a name",
+        _ => return None,
+    })
+}
+
 impl Evaluator<'_> {
     /// Returns the object that the expression names, if it is only a name.
     pub(super) fn resolve_name(&self, expression: &Expression, at: Span) -> Result<Option<NamedThing>> {
@@ -135,6 +151,9 @@ impl Evaluator<'_> {
     }
 
     fn no_such_name(&self, name: &str, at: Span) -> Error {
+        if let Some(operand) = operand_of_clause(name) {
+            return Error::new(at, format!("`{name}` needs {operand}"));
+        }
         let error = Error::new(at, format!("no symbol, region or module is called `{name}`"));
         if looks_hexadecimal(name) {
             return error.hint(hexadecimal_hint(name));

@@ -513,6 +513,7 @@ pub(super) fn also_processes(range: &Spanned<lang::Range>) -> Option<String> {
 /// The hint for a word that begins a clause, where it could only be a name.
 fn clause_meant(word: &str) -> Option<&'static str> {
     Some(match word {
+        "of" => "add it: `account of NAME`",
         "by" => "add what to group by: `account by region`",
         "from" => "add a capture: `account from before.capture`",
         "with" => "add what to find in memory: `account with heap` or `account with content`",

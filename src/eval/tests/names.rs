@@ -352,6 +352,28 @@ fn subjects_of_translate() {
 }
 
 #[test]
+fn a_word_of_a_clause_alone_needs_its_operand() {
+    let world = World::of(process());
+    for (word, operand) in [
+        ("of", "the name of a process, or a PID"),
+        ("by", "a key, such as `region`"),
+        ("with", "a word, such as `heap`"),
+        ("top", "a number"),
+        ("limit", "a number"),
+        ("from", "a capture"),
+        ("every", "a time, such as 1s"),
+        ("for", "a time, such as 1s"),
+        ("where", "a condition, such as `dirty`"),
+        ("until", "a condition, such as `dirty`"),
+        ("in", "a range"),
+        ("to", "a name"),
+    ] {
+        let (_, error) = world.error(word);
+        assert_eq!((error.message, error.hint), (format!("`{word}` needs {operand}"), None));
+    }
+}
+
+#[test]
 fn words_in_brackets_are_the_kernels() {
     let fake = process().region(0x6200_0000, 0x6200_1000, "r--p", 23, "/tmp/[heap]");
     let world = World::of(fake);

@@ -179,7 +179,7 @@ pub fn listed<S: std::borrow::Borrow<str>>(items: &[S], and: &str) -> String {
 }
 
 /// Returns the words that are most similar to `typed`, best first: those that begin with it, those that lack only its
-/// last one or two letters, and those that differ in one letter (two if `typed` has eight or more). Brackets and case
+/// last one or two letters, and those that differ in one letter (two if `typed` has seven or more). Brackets and case
 /// are ignored.
 pub fn near<W: AsRef<str> + Ord>(typed: &str, words: impl IntoIterator<Item = W>) -> Vec<W> {
     let bare = |word: &str| word.trim_matches(['[', ']']).to_lowercase();
@@ -188,7 +188,7 @@ pub fn near<W: AsRef<str> + Ord>(typed: &str, words: impl IntoIterator<Item = W>
     if length < SHORTEST {
         return Vec::new();
     }
-    let farthest = if length < 8 { 1 } else { 2 };
+    let farthest = if length < 7 { 1 } else { 2 };
     let mut near: Vec<(usize, W)> = words
         .into_iter()
         .filter(|word| !word.as_ref().is_empty() && word.as_ref() != typed)

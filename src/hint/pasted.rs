@@ -223,7 +223,10 @@ fn is_typed(failed: &Failure<'_>, error: &SyntaxError) -> Option<bool> {
     let is_behind = !candidates(line.get(error.at.start..).unwrap_or_default()).is_empty();
     let is_explained = error.hint.is_some() && (are_numbers || !is_behind && !is_number_in_text(failed, error));
     let is_filter = failed.expects(Expected::Comparison) || failed.expects(Expected::Mark("=="));
-    Some(is_format || is_filter || is_explained || failed.is_incomplete() && are_numbers)
+    // `phys:` is a word of this language.
+    let is_place =
+        matches!(arguments, [place, colon, ..] if ["phys", "pfn"].contains(&place.text) && colon.text == ":");
+    Some(is_place || is_format || is_filter || is_explained || failed.is_incomplete() && are_numbers)
 }
 
 /// Returns whether the line fails at digits within a text: `RIP: 0010:do_fault`, a path.

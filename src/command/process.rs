@@ -324,7 +324,7 @@ fn write_block(lines: &mut Lines, process: &ProcessReport) {
 
 /// What the limit does not count.
 fn without(gate: Option<&Name>) -> String {
-    gate.map_or_else(String::new, |gate| format!(", which leaves out {gate}"))
+    gate.map_or_else(String::new, |gate| format!(" without {gate}"))
 }
 
 /// How many mappings it has, and whether more fail.
@@ -332,14 +332,20 @@ fn write_mappings(lines: &mut Lines, process: &ProcessReport) {
     let line = lines.field("mappings");
     line.push(Role::Plain, count(process.mappings));
     if let Ok(most) = process.most_mappings {
-        let limit = format!("{} (vm.max_map_count{})", count(most), without(process.gate.as_ref()));
-        // The kernel allows one more than the limit (do_mmap in mm/mmap.c).
-        let is_reached = process.mappings >= most;
-        line.plain(if is_reached { "; the limit of " } else { " of the allowed " }).plain(limit);
-        line.plain(if is_reached { " is reached" } else { "" });
-        if process.mappings >= most - most / 10 {
-            line.plain(": more fail with ENOMEM");
-        }
+        let (without, limit) = (without(process.gate.as_ref()), count(most));
+        // See do_mmap in mm/mmap.c.
+        let limits = match process.mappings {
+            mappings if mappings >= most => {
+                format!(
+                    "{without}: more fail with ENOMEM, since vm.max_map_count is {limit} (the kernel allows one more)"
+                )
+            }
+            mappings if mappings >= most - most / 10 => {
+                format!("{without} of the allowed {limit} (vm.max_map_count): more fail with ENOMEM")
+            }
+            _ => format!("{without} of the allowed {limit} (vm.max_map_count)"),
+        };
+        line.prose(Role::Plain, limits);
     }
 }
 
@@ -352,10 +358,10 @@ fn write_unmerged(lines: &mut Lines, process: &ProcessReport) {
         let is_compared = |pairs: &&UnmergedPairs| pairs.differ_in != [Difference::Few.word()];
         let rest: Vec<&UnmergedPairs> = rest.iter().filter(is_compared).collect();
         let (shown, others) = rest.split_at(rest.len().min(SHOWN_DIFFERENCES));
-        words.extend(shown.iter().map(|pairs| format!(", {} because {}", count(pairs.pairs), pairs.meaning)));
+        words.extend(shown.iter().map(|pairs| format!("\n{} because {}", count(pairs.pairs), pairs.meaning)));
         if !others.is_empty() {
             let others = others.iter().map(|pairs| pairs.pairs).sum();
-            words.push_str(&format!(", {} for other causes", count(others)));
+            words.push_str(&format!("\n{} for other causes", count(others)));
         }
         lines.field("").prose(Role::Plain, words);
     }

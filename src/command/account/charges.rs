@@ -64,8 +64,8 @@ fn freed_in_parts(row: &AccountCharge) -> String {
     if shown.is_empty() {
         return row.freed_by.to_owned();
     }
-    let (actions, what): (Vec<_>, Vec<_>) = shown.iter().map(|(_, action, what)| (*action, *what)).unzip();
-    let below = format!("{} of those {} below that are its own", listed(&actions, "and"), listed(&what, "and"));
+    let actions: Vec<_> = shown.iter().map(|(_, action, what)| format!("{action} of {what}")).collect();
+    let below = format!("{}: those below that are charged to it", listed(&actions, "and"));
     let rest = parts.iter().fold(row.bytes, |rest, (most, ..)| rest.saturating_sub(*most));
     match row.segments {
         None => format!("{below}, or ipcrm (ipcs -m)"),
@@ -396,10 +396,13 @@ mod tests {
                 segments,
             })
         };
-        assert_eq!(text(40, 0, Some(0)), "rm of those files below that are its own");
-        assert_eq!(text(40, 0, Some(40)), "rm and ipcrm of those files and segments below that are its own");
-        assert_eq!(text(40, 0, None), "rm of those files below that are its own, or ipcrm (ipcs -m)");
-        assert_eq!(text(0, 20, Some(0)), "closing of those objects below that are its own; the rest was not found");
+        assert_eq!(text(40, 0, Some(0)), "rm of files: those below that are charged to it");
+        assert_eq!(text(40, 0, Some(40)), "rm of files and ipcrm of segments: those below that are charged to it");
+        assert_eq!(text(40, 0, None), "rm of files: those below that are charged to it, or ipcrm (ipcs -m)");
+        assert_eq!(
+            text(0, 20, Some(0)),
+            "closing of objects: those below that are charged to it; the rest was not found"
+        );
         assert_eq!(text(0, 0, Some(0)), freed_by(ChargeClass::SharedMemory));
     }
 }

@@ -53,7 +53,7 @@ const FREED: ColumnOf<AccountFilesystem> =
 static NOT_HELD: Table<AccountFilesystem> = Table::of(&[
     UP_TO,
     USED,
-    Column::name("files that no counted process holds, in", 39, Role::Name).cell(|_, row| Cell::new(&row.path)),
+    Column::name("files that none of them holds, in", 39, Role::Name).cell(|_, row| Cell::new(&row.path)),
     KIND,
     FREED,
 ]);

@@ -1,7 +1,7 @@
 //! The cells of a table.
 
 use super::theme::Role;
-use super::units::Number;
+use super::units::{Number, sampled_size};
 use crate::kernel::{FrameNumber, Name, PhysicalAddress, VirtualAddress};
 use std::borrow::Cow;
 
@@ -66,6 +66,13 @@ impl<'a> Cell<'a> {
     /// A number of bytes, as [`size`](super::units::size) writes it.
     pub fn size(bytes: u64) -> Self {
         Cell::new(CellText::Size(bytes))
+    }
+    /// In a row that is written before the next is known: its sizes have the unit that rows like it have.
+    pub fn sampled(self) -> Self {
+        match self.words {
+            CellText::Size(bytes) => Cell { words: sampled_size(bytes).into(), ..self },
+            _ => self,
+        }
     }
     /// In another role.
     pub fn of(role: Role, words: impl Into<CellText<'a>>) -> Self {

@@ -43,10 +43,9 @@ impl HeldRows {
     }
 
     /// Fits the columns to the rows and to a terminal of `width` columns, where the declared ones would lose something.
-    /// With `is_exact` numbers of one unit are not rounded.
-    pub fn fit(&mut self, width: usize, is_exact: bool) {
+    pub fn fit(&mut self, width: usize) {
         if self.rows.len() > 1 {
-            self.align_units(is_exact);
+            self.align_units();
         }
         for index in (0..self.columns.len()).rev() {
             self.draw_bars(index);
@@ -215,12 +214,12 @@ impl HeldRows {
 
     /// Writes sizes in one unit: those of the table, if one suits all, or else those of each column, there in several
     /// units if need be.
-    fn align_units(&mut self, is_exact: bool) {
+    fn align_units(&mut self) {
         let size = |cell: &Cell<'_>| if let CellText::Size(bytes) = cell.words { Some(bytes) } else { None };
-        let of_table = Scale::of(self.rows.iter().flatten().filter_map(size), is_exact);
+        let of_table = Scale::of(self.rows.iter().flatten().filter_map(size));
         for index in 0..self.columns.len() {
             let sizes = self.rows.iter().filter_map(|cells| cells.get(index)).filter_map(size);
-            let of_column = || Scale::of(sizes.clone(), is_exact);
+            let of_column = || Scale::of(sizes.clone());
             let of_parts = || Scale::of_several_units(sizes.clone());
             let Some(scale) = of_table.or_else(of_column).or_else(of_parts) else {
                 continue;
@@ -275,24 +274,10 @@ mod tests {
         Column::name("name", 6, Role::Name),
     ];
 
-    /// A pipe has no fewer digits than a terminal where no unit suits all.
-    #[test]
-    fn a_size_is_not_shorter_where_numbers_are_exact() {
-        let text = |is_exact| {
-            let mut held = HeldRows::new(COLUMNS.to_vec());
-            [(101 << 20) + (600 << 10), 300 << 10, 12].into_iter().for_each(|size| held.push(row("a", size, 0, "one")));
-            held.fit(40, is_exact);
-            let sizes = held.rows.iter().filter_map(|cells| cells.get(1));
-            sizes.map(|cell| format!("{:?}", cell.words)).collect::<Vec<_>>().join(" ")
-        };
-        assert!(text(true).contains("101.6 MiB"), "{}", text(true));
-        assert_eq!(text(true), text(false));
-    }
-
     fn written(columns: &[Column], rows: Vec<Vec<Cell<'_>>>, width: usize) -> String {
         let mut held = HeldRows::new(columns.to_vec());
         rows.into_iter().for_each(|row| held.push(row));
-        held.fit(width, false);
+        held.fit(width);
         let mut out = Vec::new();
         let mut layout = TableLayout::new(Theme::PLAIN, held.columns, Some(width));
         layout.heading(&mut out);

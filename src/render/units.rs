@@ -123,16 +123,15 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// The unit that suits all these sizes, if there is one and it is needed. With `is_exact` it rounds none.
-    pub(super) fn of(sizes: impl Iterator<Item = u64> + Clone, is_exact: bool) -> Option<Self> {
+    /// The largest unit in which each of these sizes is at least 1, if one is needed and it makes no number long: with
+    /// one decimal no size has fewer than two digits.
+    pub(super) fn of(sizes: impl Iterator<Item = u64> + Clone) -> Option<Self> {
         let sizes = sizes.filter(|bytes| *bytes > 0);
         let [least, most] = [sizes.clone().min()?, sizes.clone().max()?];
-        let exact = sizes.map(|bytes| bytes.trailing_zeros() as usize / 10).min()?;
-        let power = Self::largest_unit(most, exact, is_exact)?;
-        let decimals = usize::from(power > exact);
-        // Two digits are left of each.
-        let is_suitable = power == exact || !is_exact && least >> (10 * power) >= 1;
-        (least != most && is_suitable).then_some(Scale { powers: [power; 2], decimals: [decimals; UNITS.len()] })
+        let power = unit_of(least);
+        let is_rounded = sizes.clone().any(|bytes| is_rounded(bytes, power));
+        (least != most && most >> (10 * power) < LONG)
+            .then_some(Scale { powers: [power; 2], decimals: [usize::from(is_rounded); UNITS.len()] })
     }
 
     /// Where no unit suits all: each size in the largest one in which it is at least 1, so that a larger size never
@@ -141,24 +140,17 @@ impl Scale {
         let sizes = sizes.filter(|bytes| *bytes > 0);
         let [least, most] = [sizes.clone().min()?, sizes.clone().max()?];
         let exact = sizes.clone().map(|bytes| bytes.trailing_zeros() as usize / 10).min()?;
-        let common = Self::largest_unit(most, exact, false)?;
+        let common = (exact..UNITS.len()).find(|power| most >> (10 * power) < LONG)?;
         let is_common = sizes.clone().filter(|bytes| bytes >> (10 * common) >= 1).count() > 1;
         let largest = if is_common { common } else { unit_of(most) };
         let mut scale = Scale { powers: [0, largest], decimals: [0; UNITS.len()] };
         for bytes in sizes {
             let power = scale.power(bytes);
-            if bytes.trailing_zeros() as usize / 10 < power {
+            if is_rounded(bytes, power) {
                 *scale.decimals.get_mut(power)? = 1;
             }
         }
         (least != most).then_some(scale)
-    }
-
-    /// The smallest unit from `least` on in which a size is no long number.
-    fn largest_unit(size: u64, least: usize, is_exact: bool) -> Option<usize> {
-        // Exact sizes may be longer, since a larger unit rounds them.
-        let too_large = if is_exact { 10_000_000 } else { 10_000 };
-        (least..UNITS.len()).find(|power| size >> (10 * power) < too_large)
     }
 
     fn power(self, bytes: u64) -> usize {
@@ -179,6 +171,14 @@ impl Scale {
     }
 }
 
+/// The first number that is too long in a table.
+const LONG: u64 = 10_000;
+
+/// Whether a size is no multiple of this unit.
+fn is_rounded(bytes: u64, power: usize) -> bool {
+    (bytes.trailing_zeros() as usize) / 10 < power
+}
+
 /// The largest unit in which a size is at least 1.
 fn unit_of(bytes: u64) -> usize {
     bytes.checked_ilog2().map_or(0, |log| log as usize / 10)
@@ -189,12 +189,27 @@ pub fn size(bytes: u64) -> String {
     Number::size(bytes).as_str().to_owned()
 }
 
-fn round(bytes: u64) -> String {
-    let power = unit_of(bytes);
+/// A number of bytes beside others that are not known yet, in eight columns: from 1 MiB on in MiB with three digits, as
+/// long as that is no long number.
+pub(super) fn sampled_size(bytes: u64) -> String {
+    const MIB: u64 = 1 << 20;
+    match bytes {
+        0..MIB => size(bytes),
+        _ if bytes / MIB < LONG => in_unit(bytes, 2),
+        _ => round(bytes),
+    }
+}
+
+/// Three digits, or more of a large number.
+fn in_unit(bytes: u64, power: usize) -> String {
     let in_unit = bytes as f64 / (1u64 << (10 * power)) as f64;
     let decimals = usize::from(in_unit < 99.95);
     let unit = UNITS.get(power).copied().unwrap_or("B");
     format!("{in_unit:.decimals$} {unit}")
+}
+
+fn round(bytes: u64) -> String {
+    in_unit(bytes, unit_of(bytes))
 }
 
 /// A size, with its exact number of bytes if the size is rounded.
@@ -296,25 +311,39 @@ mod tests {
 
     #[test]
     fn sizes_of_a_column_have_one_unit_if_it_suits_all() {
-        let texts = |sizes: &[u64], is_exact| {
-            let scale = Scale::of(sizes.iter().copied(), is_exact)?;
-            Some(sizes.iter().map(|bytes| scale.size(*bytes)).collect::<Vec<_>>().join(", "))
+        let texts = |sizes: &[u64]| {
+            let scale = Scale::of(sizes.iter().copied());
+            scale.map_or_else(String::new, |scale| {
+                sizes.iter().map(|bytes| scale.size(*bytes)).collect::<Vec<_>>().join(", ")
+            })
         };
-        let both = |sizes: &[u64]| [texts(sizes, false), texts(sizes, true)].map(Option::unwrap_or_default);
         let (kib, mib, gib) = (1 << 10, 1 << 20, 1 << 30);
-        assert_eq!(both(&[21_196 * kib, 8 * kib]), ["", "21,196 KiB, 8 KiB"]);
-        assert_eq!(both(&[48 * mib, 32 * mib + 100 * kib]), ["48.0 MiB, 32.1 MiB", "49,152 KiB, 32,868 KiB"]);
-        assert_eq!(
-            both(&[gib + 300 * mib, 71 * mib + 788 * kib]),
-            ["1324.0 MiB, 71.8 MiB", "1,355,776 KiB, 73,492 KiB"]
-        );
-        assert_eq!(both(&[30 * gib + kib, 300 * mib]), ["", ""]);
-        assert_eq!(both(&[gib, 4 * kib]), ["", "1,048,576 KiB, 4 KiB"]);
+        assert_eq!(texts(&[9196 * kib, 8 * kib]), "9196 KiB, 8 KiB");
+        assert_eq!(texts(&[48 * mib, 32 * mib + 100 * kib]), "48.0 MiB, 32.1 MiB");
+        assert_eq!(texts(&[gib + 300 * mib, 71 * mib + 788 * kib]), "1324.0 MiB, 71.8 MiB");
+        // No byte more or less changes the unit.
+        assert_eq!(texts(&[4_514_508, 4_301_112]), "4.3 MiB, 4.1 MiB");
+        assert_eq!(texts(&[4944 * kib, 11_060 * kib]), "4.8 MiB, 10.8 MiB");
+        assert_eq!(texts(&[2 * mib, 3 * mib]), "2 MiB, 3 MiB");
         // Too far apart, the same, or none.
-        for sizes in [&[100 * gib, 4 * kib][..], &[4 * kib, 4 * kib], &[0, 0], &[]] {
-            assert_eq!(both(sizes), ["", ""], "{sizes:?}");
+        for sizes in [&[100 * gib, 4 * kib][..], &[21_196 * kib, 8 * kib], &[4 * kib, 4 * kib], &[0, 0], &[]] {
+            assert_eq!(texts(sizes), "", "{sizes:?}");
         }
-        assert_eq!(both(&[2 * mib, 3 * mib]), ["2 MiB, 3 MiB", "2 MiB, 3 MiB"]);
+    }
+
+    #[test]
+    fn samples_have_one_unit_from_a_mebibyte_on() {
+        for (kib, text) in [
+            (0, "0"),
+            (644, "644 KiB"),
+            (4944, "4.8 MiB"),
+            (11_060, "10.8 MiB"),
+            (300 << 10, "300 MiB"),
+            (2 << 20, "2048 MiB"),
+            (16 << 20, "16.0 GiB"),
+        ] {
+            assert_eq!(sampled_size(kib << 10), text);
+        }
     }
 
     #[test]

@@ -222,12 +222,12 @@ impl Record for ComparisonSample {
 static SAMPLES: Table<ComparisonSample> = Table::of(&[
     TIME.cell(|style, sample| time(style, sample.time)),
     Column::number("processes", 9, Role::Plain).rank(1).cell(|_, sample| Cell::count(sample.processes)),
-    of_bytes("shared").cell(|_, sample| bytes(sample.page_size, sample.counts.shared)),
-    of_bytes(YET_TO_COPY).cell(|_, sample| bytes(sample.page_size, sample.counts.about_to_copy)),
-    of_bytes("copied").cell(|_, sample| bytes(sample.page_size, sample.counts.copied)),
-    of_bytes("only other").rank(2).cell(|_, sample| bytes(sample.page_size, sample.counts.only_there)),
+    of_bytes("shared").cell(|_, sample| bytes(sample.page_size, sample.counts.shared).sampled()),
+    of_bytes(YET_TO_COPY).cell(|_, sample| bytes(sample.page_size, sample.counts.about_to_copy).sampled()),
+    of_bytes("copied").cell(|_, sample| bytes(sample.page_size, sample.counts.copied).sampled()),
+    of_bytes("only other").rank(2).cell(|_, sample| bytes(sample.page_size, sample.counts.only_there).sampled()),
     Column::number("copied / s", 10, Role::Size).cell(|_, sample| match sample.rate {
-        Some(rate) => Cell::size(rate),
+        Some(rate) => Cell::size(rate).sampled(),
         None => Cell::of(Role::Dim, "-"),
     }),
 ]);

@@ -199,12 +199,12 @@ impl Record for HeapSample {
 /// `heap every DURATION`
 static SAMPLES: Table<HeapSample> = Table::of(&[
     TIME.cell(|style, sample| time(style, sample.time)),
-    bytes("resident").cell(|_, sample| known(&sample.resident)),
-    bytes("in use").cell(|_, sample| known(&sample.in_use)),
-    bytes("free").cell(|_, sample| known(&sample.free)),
-    bytes("between").rank(2).cell(|_, sample| known(&sample.between)),
-    bytes("trim").cell(|_, sample| known(&sample.trim)),
-    bytes("mapped").rank(1).cell(|_, sample| amount(sample.mapped)),
+    bytes("resident").cell(|_, sample| known(&sample.resident).sampled()),
+    bytes("in use").cell(|_, sample| known(&sample.in_use).sampled()),
+    bytes("free").cell(|_, sample| known(&sample.free).sampled()),
+    bytes("between").rank(2).cell(|_, sample| known(&sample.between).sampled()),
+    bytes("trim").cell(|_, sample| known(&sample.trim).sampled()),
+    bytes("mapped").rank(1).cell(|_, sample| amount(sample.mapped).sampled()),
     Column::word("walked", 8, Role::Plain).cell(|_, sample| match sample.incomplete {
         0 => Cell::new("complete"),
         _ => Cell::of(Role::Warn, "part"),

@@ -234,7 +234,7 @@ impl Text {
             return;
         };
         if let Some(width) = self.lines.style.width {
-            held.fit(width, self.lines.style.is_full);
+            held.fit(width);
         }
         let above = std::mem::take(&mut held.above);
         self.write_above(above);

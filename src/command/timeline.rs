@@ -35,6 +35,8 @@ pub(super) struct TimelineBuilder {
     blank: PictureCell,
     /// The processes of the last sample, once there was one.
     processes: Option<BTreeSet<u32>>,
+    /// Whether a sample had processes.
+    has_drawn: bool,
     /// The processes that came and those that went since the last sample that was emitted.
     came: Vec<u32>,
     went: Vec<u32>,
@@ -59,6 +61,7 @@ impl TimelineBuilder {
             is_whole: false,
             blank: PictureCell::EMPTY,
             processes: None,
+            has_drawn: false,
             came: Vec::new(),
             went: Vec::new(),
         }
@@ -166,8 +169,10 @@ impl TimelineBuilder {
             self.came.extend(processes.difference(before));
             self.went.extend(before.difference(&processes));
         }
+        // Until a process comes, there is nothing to draw.
+        self.has_drawn |= !processes.is_empty();
         self.processes = Some(processes);
-        self.emit(sink)
+        if self.has_drawn { self.emit(sink) } else { Ok(()) }
     }
 
     /// Marks the rows that changed since the sample before.

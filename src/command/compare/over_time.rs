@@ -13,7 +13,7 @@ use crate::kernel::words::worded;
 use crate::lang::parser::{Parsed, Tokens, count, mark, one_of};
 use crate::lang::{Count, Spanned, listed};
 use crate::render::Sink;
-use crate::render::units::size;
+use crate::render::units::{counted, size};
 use crate::report::SharedCounts;
 use nom::Parser;
 use nom::branch::alt;
@@ -114,7 +114,10 @@ impl Samples {
 
     /// Shows what was found last of each process, ended ones first, and the sums.
     fn show(self, round: &ComparisonRound, sink: &mut dyn Sink) -> Result<(), Error> {
-        let Samples { mut last, mut sums, in_sums, alive, .. } = self;
+        let Samples { count, mut last, mut sums, in_sums, alive } = self;
+        if last.is_empty() && round.given.is_none() {
+            sink.note(format!("no child was seen in {}", counted(count, "sample")))?;
+        }
         last.sort_by_cached_key(|one| (in_sums.contains(&one.other.pid), one.other.pid));
         let ended = last.iter().filter(|one| !in_sums.contains(&one.other.pid)).count();
         let shown = last.len();

@@ -215,7 +215,7 @@ fn the_guests_print_a_capture_that_is_read_elsewhere() {
 
 #[test]
 fn copy_on_write_tells_shared_from_copied() {
-    let run = run(&["demo", "-x", "scripts/fork-cost.pmdb"]);
+    let run = run(&["demo", "-x", "scripts/fork-cost.pmdb", "--args", "1G", "200ms"]);
     let (report, errors) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
     // It compares frames.
     assert_eq!(run.status.code(), Some(if frames_are_shown() { 0 } else { 4 }), "{errors}");
@@ -589,11 +589,11 @@ fn what_a_fork_has_copied_is_added_up_and_bounded() {
          puts(\"ready\"); fflush(stdout); getchar(); return 0; }\n",
     );
     let pid = parent.child.id().to_string();
-    let passed = run(&["-x", ":fork-cost", &pid, "1G"]);
+    let passed = run(&["-x", ":fork-cost", &pid, "1G", "200ms"]);
     let output = String::from_utf8_lossy(&passed.stdout);
     assert!(passed.status.success(), "{passed:?}");
     assert!(output.contains("buffer of array"), "{output}");
-    let failed = run(&["-x", ":fork-cost", &pid, "1M"]);
+    let failed = run(&["-x", ":fork-cost", &pid, "1M", "200ms"]);
     let errors = String::from_utf8_lossy(&failed.stderr);
     assert_eq!(failed.status.code(), Some(1), "{failed:?}");
     assert!(errors.contains("copy-on-write has cost too much\n"), "{errors}");

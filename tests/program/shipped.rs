@@ -420,7 +420,9 @@ fn all_pages_of_an_array_are_checked() {
         assert_eq!(refused.status.code(), Some(1), "{refused:?}");
         let found = String::from_utf8_lossy(&refused.stdout);
         assert!(
-            found.contains(&format!("FAILED: in memory; {pages} of {pages} pages are at or above 1 MiB; pieces: ")),
+            found.contains(&format!(
+                "FAILED: {pages} of {pages} pages are at or above 1 MiB. Holds: in memory; pieces: "
+            )),
             "{found}"
         );
     }

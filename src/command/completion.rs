@@ -4,6 +4,7 @@ use super::floor::Commands;
 use super::floor::Group;
 use super::help::TOPICS;
 use super::subjects::SUBJECTS;
+use super::subjects::questions::{QUESTIONS, Question};
 use crate::budget::Budget;
 use crate::command::source::{SCRIPTS, expand_home};
 use crate::eval::UNBRACKETED;
@@ -176,6 +177,7 @@ impl Offers<'_> {
                 comparisons.iter().for_each(|mark| self.comparison(mark));
             }
             Expected::QuotedText => self.texts(),
+            Expected::Duration => ["100ms", "1s", "30s"].iter().for_each(|time| self.word(time, true)),
             _ => {}
         }
     }
@@ -492,6 +494,11 @@ impl Offers<'_> {
         self.word(TOPICS, false);
         for group in Group::ALL {
             self.word(group.name(), false);
+        }
+        // Where nothing is typed, they would hide the names.
+        if !self.typed.is_empty() {
+            QUESTIONS.iter().flat_map(Question::words).for_each(|word| self.word(word, false));
+            SCRIPTS.iter().for_each(|(name, _)| self.word(&format!(":{name}"), false));
         }
     }
 

@@ -396,6 +396,8 @@ mod tests {
 
     #[test]
     fn what_follows_the_process_or_args_is_for_the_commands() {
+        // There is no such file.
+        let parse = |line: &[&str]| Arguments::parse_unchecked(["pmdb"].iter().chain(line).map(OsString::from));
         let given = |line: &[&str]| parse(line).unwrap().arguments().to_vec();
         assert_eq!(given(&["-batch", "-x", "f", "812", "80", "a b"]), ["80", "a b"]);
         assert_eq!(given(&["-p", "812", "-x", "f", "-args", "-1", "--json"]), ["-1", "--json"]);

@@ -71,7 +71,8 @@ make some by compaction.
   with content  read what is huge, and list its zero-filled subpages
   top N         the N huge pages with the most of these
   limit N       the first N of them
-  full          also reasons of less than 1 %, the settings, and the sizes that they allow",
+  full          also reasons of less than 1 %, the settings, the sizes that they allow, free blocks, and the pace of \
+khugepaged",
         examples: &[
             example("huge", "list why memory is not on huge pages"),
             example("huge full", "show the settings too"),

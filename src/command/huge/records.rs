@@ -194,20 +194,35 @@ pub(super) fn answer(pages: &HugePages, rows: &[HugeRow], range: Option<&str>) -
             format!(". {} is untouched: the next access maps a small page ({})", size(row.bytes), words(row))
         }
         Some(_) => format!(". Main reason ({}): {}", size(row.bytes), words(row)),
-        None => {
-            let (bytes, knows_pins) = (size(row.bytes), pages.pins == KnownPins::All);
-            if let Some(passes) = passes(pages) {
-                let pins = if knows_pins { "" } else { ": pages may be pinned (unknown here)" };
-                format!(
-                    ". Nothing visible keeps {bytes} of it small, but khugepaged has passed {passes} and left it{pins}"
-                )
-            } else {
-                let unless = if knows_pins { "" } else { ", unless pages are pinned (unknown here)" };
-                format!(". MADV_COLLAPSE or khugepaged can make {bytes} of it huge{unless}")
-            }
-        }
+        None => possible(pages, row.bytes),
     });
     format!("{range}{} ({}) has {huge}{small}{why}", pages.process, pages.pid)
+}
+
+/// What is said of bytes that nothing visible keeps small.
+fn possible(pages: &HugePages, bytes: u64) -> String {
+    let (bytes, knows_pins) = (size(bytes), pages.pins == KnownPins::All);
+    match passes(pages) {
+        Some(passes) => {
+            let pins = if knows_pins { "" } else { ": pages may be pinned (unknown here)" };
+            let past = if is_early(pages) {
+                format!("{bytes} of it was probably touched before the advice, and")
+            } else {
+                format!("Nothing visible keeps {bytes} of it small, but")
+            };
+            format!(". {past} khugepaged has passed {passes} and left it{pins}")
+        }
+        None => {
+            let unless = if knows_pins { "" } else { ", unless pages are pinned (unknown here)" };
+            let past = if is_early(pages) { "It was probably touched before the advice. " } else { "" };
+            format!(". {past}MADV_COLLAPSE or khugepaged can make {bytes} of it huge{unless}")
+        }
+    }
+}
+
+/// Whether most small pages were probably touched before the advice.
+fn is_early(pages: &HugePages) -> bool {
+    pages.touched_early > 0 && pages.touched_early >= pages.small / 2
 }
 
 /// How often khugepaged has passed, if that is often enough that it came by, unless the memory or its advice is new:
@@ -248,14 +263,14 @@ fn summary(lines: &mut Lines, pages: &HugePages) {
     if !parts.is_empty() {
         lines.line().indent(2).plain(format!("besides: {}", parts.join(", ")));
     }
-    if pages.advised_small > 0 {
+    if lines.style.is_full && pages.advised_small > 0 {
         let text = format!(
             "{} of the small pages are in memory with the advice for huge pages (MADV_HUGEPAGE)",
             size(pages.advised_small)
         );
         lines.line().indent(2).plain(text);
     }
-    if let Some(region) = pages.early_region.as_ref().filter(|_| pages.touched_early > 0) {
+    if let Some(region) = pages.early_region.as_ref().filter(|_| lines.style.is_full || !is_early(pages)) {
         let name = match region_file_name(&region.name).1 {
             name if name == ANONYMOUS => region.start.to_string(),
             name => name.to_string(),
@@ -293,42 +308,48 @@ fn settings(lines: &mut Lines, pages: &HugePages) {
 
 /// What else counts: free blocks, and the past.
 fn blocks_and_past(lines: &mut Lines, pages: &HugePages) {
+    let is_full = lines.style.is_full;
     match &pages.free_blocks {
         Ok(0) => {
             let text = "no free block is that large now: the kernel must first move pages together (compaction)";
             lines.line().indent(2).word("", Role::Note, text);
         }
-        Ok(blocks) => {
-            lines.line().indent(2).plain(format!(
-                "the machine has {} of {}",
-                counted(*blocks, "free block"),
-                size(pages.size)
-            ));
+        Ok(blocks) if is_full => {
+            let blocks = counted(*blocks, "free block");
+            lines.line().indent(2).plain(format!("the machine has {blocks} of {}", size(pages.size)));
         }
+        Ok(_) => {}
         Err(reason) => {
             lines.line().indent(2).word("", Role::Note, format!("free blocks: {reason}"));
         }
     }
-    if !pages.past.is_empty() {
-        if let (Some(bytes), Some(sleep @ 1..)) = (pages.scanned, pages.sleep) {
-            let pace = format!("khugepaged examines up to {} every {}", size(bytes), duration(sleep as f64 / 1000.0));
-            lines.line().indent(2).plain(pace + ", of all processes");
-        }
-        let passes = passes(pages);
+    if !pages.past.is_empty() && (is_full || !is_early(pages)) {
+        past(lines, pages);
+    }
+    pages::remarks(lines, pages.cut_short, pages.changed);
+}
+
+/// What may have kept pages small, and may be over.
+fn past(lines: &mut Lines, pages: &HugePages) {
+    let passes = passes(pages);
+    if lines.style.is_full
+        && let (Some(bytes), Some(sleep @ 1..)) = (pages.scanned, pages.sleep)
+    {
+        let pace = format!("khugepaged examines up to {} every {}", size(bytes), duration(sleep as f64 / 1000.0));
+        lines.line().indent(2).plain(pace + ", of all processes");
         if let Some(passes) = &passes {
             let since = "since the process started: it came by, unless the memory or its advice is newer";
             lines.line().indent(2).plain(format!("it has passed {passes} {since}"));
         }
-        lines.line().indent(2).plain("possible causes where nothing visible is in the way:");
-        for past in pages.past.iter().filter(|past| **past != HugePast::NotYet || passes.is_none()) {
-            let unknown = match (past, pages.why.of("pins")) {
-                (HugePast::Pinned, Some(reason)) => format!(" (unknown here: {})", reason.cause_in_short()),
-                _ => String::new(),
-            };
-            lines.line().indent(4).plain(format!("  {}{unknown}", fragment(past.about())));
-        }
     }
-    pages::remarks(lines, pages.cut_short, pages.changed);
+    lines.line().indent(2).plain("possible causes where nothing visible is in the way:");
+    for past in pages.past.iter().filter(|past| **past != HugePast::NotYet || passes.is_none()) {
+        let unknown = match (past, pages.why.of("pins")) {
+            (HugePast::Pinned, Some(reason)) => format!(" (unknown here: {})", reason.cause_in_short()),
+            _ => String::new(),
+        };
+        lines.line().indent(4).plain(format!("  {}{unknown}", fragment(past.about())));
+    }
 }
 
 /// Samples of these records.
@@ -487,6 +508,13 @@ mod tests {
             answer(&passed, &possible, None),
             "redis-server (812) has 1 GiB on huge pages and 300 MiB in small pages. Nothing visible keeps 100 MiB of it \
              small, but khugepaged has passed about 107 times and left it"
+        );
+        let early = HugePages { touched_early: 290 << 20, pins: KnownPins::Registered, ..passed };
+        assert_eq!(
+            answer(&early, &possible, None),
+            "redis-server (812) has 1 GiB on huge pages and 300 MiB in small pages. 100 MiB of it was probably touched \
+             before the advice, and khugepaged has passed about 107 times and left it: pages may be pinned (unknown \
+             here)"
         );
         let in_pool = HugePages { huge: 0, small: 0, pool: 2 << 20, ..pages.clone() };
         assert_eq!(answer(&in_pool, &[], None), "redis-server (812) has all 2 MiB on hugetlb pages");

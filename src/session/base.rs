@@ -3,7 +3,8 @@
 use super::interrupt::Interrupts;
 use super::outcome::{Assertions, LineOutcome};
 use super::pager::{FirstRows, Pager};
-use super::printer::{Destination, OutputEnd, Printer, Progress, SharedDestination};
+use super::printer::{Destination, OutputEnd, Printer, SharedDestination};
+use super::progress::Progress;
 use super::reply::Reply;
 use super::shell::{OpenLog, Permits, ShellIo, ShellPermit};
 use crate::budget;

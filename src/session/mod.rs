@@ -12,7 +12,7 @@
 //! * `outcome`: the outcome of a line, and of several; failures as records
 //! * `pasted`: the meaning of pasted text in the process
 //! * `view`: the renderer of a command's records
-//! * `printer`, `pager`, `shell`: the destinations of output, and the log
+//! * `printer`, `pager`, `shell`: the destinations of output, and the log; `progress`: the progress line
 //! * `interrupt`: Ctrl-C
 
 mod base;
@@ -26,6 +26,7 @@ mod outcome;
 mod pager;
 mod pasted;
 mod printer;
+mod progress;
 mod reply;
 mod requests;
 mod run;

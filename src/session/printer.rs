@@ -1,16 +1,15 @@
 //! Renders records, writes them to the screen, a shell command or a file, and reports to the command when to stop.
-//! Shows the progress line of a long command.
 
 use super::interrupt::Interrupts;
 use super::outcome::words;
 use super::pager::{FirstRows, Pager};
+use super::progress::{PATIENCE, Progress};
 use super::reply::Reply;
 use super::shell::{LogWriter, ShellPermit};
 use crate::budget::Budget;
 use crate::own::outlet::{Outlet, is_interruption};
 use crate::render::{More, Record, Renderer, Sink};
 use crate::report::Stopped;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::termios::{LocalModes, tcgetattr};
@@ -275,64 +274,6 @@ impl Sink for Printer<'_> {
                 self.failure.get_or_insert(io::ErrorKind::BrokenPipe.into());
                 Err(Stopped::Closed)
             }
-        }
-    }
-}
-
-/// The duration after which a command shows a progress line.
-const PATIENCE: Duration = Duration::from_millis(500);
-
-/// The most updates of the line in a second.
-const REDRAWS: u8 = 8;
-/// The template of the line.
-const LINE: &str = "[{bar:30}] {percent:>3} %  {human_pos} of {human_len} {msg}";
-
-/// The progress line, if it is shown.
-#[derive(Debug)]
-pub struct Progress {
-    /// The time of the last output.
-    silent_since: Instant,
-    bar: Option<ProgressBar>,
-    is_wanted: bool,
-}
-
-impl Progress {
-    /// Makes a hidden line. It remains hidden if `is_wanted` is false or standard error is no terminal.
-    pub fn new(is_wanted: bool) -> Self {
-        Progress { silent_since: Instant::now(), bar: None, is_wanted: is_wanted && io::stderr().is_terminal() }
-    }
-
-    /// Returns whether there was no output for long enough.
-    pub fn is_due(&self) -> bool {
-        self.is_wanted && (self.bar.is_some() || self.silent_since.elapsed() >= PATIENCE)
-    }
-
-    /// Shows the progress, if that is due.
-    pub fn show(&mut self, done: u64, total: u64, what: &'static str) {
-        if !self.is_due() {
-            return;
-        }
-        let bar = self.bar.get_or_insert_with(|| {
-            let target = ProgressDrawTarget::stderr_with_hz(REDRAWS);
-            let bar = ProgressBar::with_draw_target(Some(total), target).with_message(what);
-            let style = ProgressStyle::with_template(LINE).map(|style| style.progress_chars("#>-"));
-            bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-        });
-        // Each of these calls redraws the line, up to the limit.
-        if bar.length() != Some(total) {
-            bar.set_length(total);
-            bar.set_message(what);
-        }
-        bar.set_position(done.min(total));
-    }
-
-    /// Removes the line before other output.
-    pub fn clear(&mut self) {
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
-        }
-        if self.is_wanted {
-            self.silent_since = Instant::now();
         }
     }
 }

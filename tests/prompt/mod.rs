@@ -366,6 +366,24 @@ fn ctrl_c_stops_a_watch_and_keeps_the_prompt() {
     assert!(terminal.answer("echo on").contains("on\r\n"));
 }
 
+/// The terminal shows `^C` behind the progress line. Both must be in one row, since only one is cleared.
+#[test]
+fn ctrl_c_leaves_nothing_of_a_progress_line() {
+    const NAME: &str = "prompt::ctrl_c_leaves_nothing_of_a_progress_line";
+    if !rustix::process::geteuid().is_root() {
+        return skip(NAME, "only root can look at all frames");
+    }
+    let mut terminal = Terminal::new(&[]);
+    terminal.enters("account frames");
+    terminal.sees("\r\u{1b}[2K");
+    let line = terminal.sees("\r\u{1b}[2K");
+    assert!(line.contains(" frames") && line.chars().count() <= 78, "{line:?}");
+    terminal.types("\u{3}");
+    terminal.sees("\u{1b}[2K");
+    terminal.sees(PROMPT);
+    assert!(terminal.answer("echo on").contains("on\r\n"));
+}
+
 /// The last picture stays, with its legend; then come the summary and the prompt.
 #[test]
 fn a_timeline_ends_in_order_by_ctrl_c_and_by_the_end_of_the_process() {

@@ -32,6 +32,7 @@ fn is_in_zswap() -> bool {
 pub fn is_compressed() {
     const NAME: &str = "account::swap_is_compressed";
     const PAGES: u64 = 256;
+    const TRIES: usize = 5;
     let swap = match system::swap_on_zram() {
         Ok(swap) => swap,
         Err(reason) => return skip(NAME, &reason),
@@ -43,11 +44,15 @@ pub fn is_compressed() {
         return skip(NAME, "the kernel kept the page");
     }
     let pid = puppet.0.pid();
-    let before = plain_swap();
-    let [one, frames] = ["account", "account frames"].map(|command| records(pid, command));
-    if plain_swap() != before || is_in_zswap() {
+    // Other processes may be swapped out and in meanwhile.
+    let answers = (0..TRIES).find_map(|_| {
+        let before = plain_swap();
+        let answers = ["account", "account frames"].map(|command| records(pid, command));
+        (plain_swap() == before && !is_in_zswap()).then_some((before, answers))
+    });
+    let Some((before, [one, frames])) = answers else {
         return skip(NAME, "what is in swap changes");
-    }
+    };
     let [used, bytes, taken] = before;
     assert!(bytes >= PAGES * page_bytes() && taken < bytes, "{before:?}");
     let machine = of_type(&frames, "account-machine").into_iter().next().map(|machine| &machine["swap"]);

@@ -462,7 +462,7 @@ fn a_buffer_that_is_not_in_memory_or_moves_is_refused() {
     let moved = runs.find(|run| !is_absent(run)).expect("a page");
     let found = String::from_utf8_lossy(&moved.stdout);
     assert_eq!(moved.status.code(), Some(1), "{moved:?}");
-    assert!(found.contains("; came, went or moved: "), "{found}");
+    assert!(found.contains(" changes (came, went or moved) in "), "{found}");
 }
 
 /// A program of these lines of C, ready when it says so.

@@ -48,7 +48,7 @@ fn no_such_target_is_3() {
 }
 
 #[test]
-fn a_name_of_several_processes_is_1_and_those_that_have_exited_do_not_count() {
+fn a_name_of_several_processes_is_no_process_and_those_that_have_exited_do_not_count() {
     let home = Home::new();
     let name = format!("pmdb-{}", std::process::id());
     let program = home.path(&name);
@@ -57,11 +57,11 @@ fn a_name_of_several_processes_is_1_and_those_that_have_exited_do_not_count() {
     let mut one = Command::new(&program).arg("600").spawn().unwrap();
     let mut two = Command::new(&program).arg("600").spawn().unwrap();
     let (first, second) = (one.id().to_string(), two.id().to_string());
-    home.run(&["-p", &name, "-batch"]).failed(1, &format!("2 processes are called `{name}`: choose a PID\n"));
+    home.run(&["-p", &name, "-batch"]).failed(2, &format!("2 processes are called `{name}`: choose a PID\n"));
     let all = home.run(&[&name, "account", "by", "mapping"]);
     let line = format!("note: for all of them: `pmdb account of {name} by mapping`\n");
-    assert!(all.failed(1, "choose a PID\n").out.ends_with(&line), "{all:?}");
-    assert!(!home.run(&[&name, "regions"]).failed(1, "choose a PID\n").out.contains("note:"));
+    assert!(all.failed(2, "choose a PID\n").out.ends_with(&line), "{all:?}");
+    assert!(!home.run(&[&name, "regions"]).failed(2, "choose a PID\n").out.contains("note:"));
     home.run(&[&name, "account", "of", &name]).is_fine();
     let line = format!("compare \"{name}\"");
     home.run(&["demo", "-q", "-batch", "-ex", &line]).failed(1, "`compare PID` compares with one of them\n");

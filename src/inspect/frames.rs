@@ -469,9 +469,9 @@ pub(super) fn resources(machine: &Machine, address: PhysicalAddress) -> Fact<Vec
 /// Returns whether a frame does not exist: it is beyond physical memory, and no device has it either. Not where that
 /// is hidden.
 pub fn is_no_frame(machine: &Machine, frame: FrameNumber) -> bool {
-    let is_beyond = || flags_of(machine, frame).is_err_and(|reason| reason == BEYOND_MEMORY);
-    let resources = frame.physical(machine.page_size()).map(|start| resources(machine, start));
-    resources.is_none_or(|found| found.is_err_and(|reason| reason == NO_RESOURCE)) && is_beyond()
+    // This order: flags cost less than the list of resources.
+    flags_of(machine, frame).is_err_and(|reason| reason == BEYOND_MEMORY)
+        && frame.physical(machine.page_size()).is_none_or(|start| resources(machine, start) == Err(NO_RESOURCE))
 }
 
 const NO_RESOURCE: Reason = Reason::NotApplicable("no resource of /proc/iomem is there");

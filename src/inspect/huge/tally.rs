@@ -138,6 +138,9 @@ impl Stretches {
 
     /// Adds the next part of the same region.
     fn add(&mut self, range: AddressRange, bytes: u64) {
+        if self.are_many {
+            return;
+        }
         let joined = self.all.last_mut().filter(|last| last.range.end() == range.start());
         match joined.and_then(|last| Some((AddressRange::new(last.range.start(), range.end())?, last))) {
             Some((whole, last)) => *last = HugeStretch { range: whole, bytes: last.bytes.saturating_add(bytes) },

@@ -143,17 +143,20 @@ mod tests {
         assert_eq!(written("pfn", None), first);
     }
 
+    /// The lines of a record that stands alone.
+    fn written_alone(why: &Why, said: &RemarksMade) -> String {
+        let style = Style::new(Theme::PLAIN, None).with_remarks_once(Rc::clone(said));
+        let mut lines = Lines::new(style);
+        Footnotes::of(why, |_, _| true).write(&mut lines);
+        String::from_utf8(lines.text().clone()).expect("text")
+    }
+
     #[test]
     fn a_record_that_stands_alone_has_its_reasons_each_time() {
         let mut why = Why::default();
         why.note("pfn", &Reason::FrameHidden);
         let said = RemarksMade::default();
-        let written = || {
-            let style = Style::new(Theme::PLAIN, None).with_remarks_once(Rc::clone(&said));
-            let mut lines = Lines::new(style);
-            Footnotes::of(&why, |_, _| true).write(&mut lines);
-            String::from_utf8(lines.text().clone()).expect("text")
-        };
+        let written = || written_alone(&why, &said);
         let (first, again) = (written(), written());
         let cause = Reason::FrameHidden.cause().to_owned();
         assert!(first.contains(&cause) && again.contains(&cause), "{first}{again}");
@@ -185,12 +188,7 @@ mod tests {
         let mut why = Why::default();
         why.note("pins", &Reason::NotOnThisKernel("there is no file (no CONFIG_FILE, or so)".to_owned()));
         let said = RemarksMade::default();
-        let written = || {
-            let style = Style::new(Theme::PLAIN, None).with_remarks_once(Rc::clone(&said));
-            let mut lines = Lines::new(style);
-            Footnotes::of(&why, |_, _| true).write(&mut lines);
-            String::from_utf8(lines.text().clone()).expect("text")
-        };
+        let written = || written_alone(&why, &said);
         assert!(written().ends_with("there is no file (no CONFIG_FILE, or so)\n"));
         assert!(written().ends_with("there is no file\n"));
     }

@@ -64,7 +64,7 @@ the slab allocator, or a page pool of the network stack.
 The kernel does not count mappings of the zero page: the search for it covers every process. Threads share one \
 address space, which is shown once. After `fork` a child maps the private pages of its parent. A process maps a page of \
 a file or of shared memory only after its own first access. Processes that share a name are listed with their command \
-lines, if there are up to 50.
+lines, if there are at most 50.
 
 Needs the right to see frame numbers (CAP_SYS_ADMIN).",
         examples: &[

@@ -3,7 +3,7 @@
 use super::floor::Error;
 use super::rows::pull;
 use crate::budget::Budget;
-use crate::inspect::heap::{HeapArena, HeapSearch, HeapSums};
+use crate::inspect::heap::{HeapArena, HeapSearch, HeapSums, require_memory};
 use crate::inspect::{AddressSpace, Step};
 use crate::render::Sink;
 use crate::render::theme::Role;
@@ -92,10 +92,11 @@ impl HeapSentence {
     }
 }
 
-/// The sentence about the heaps of a process.
+/// The sentence about the heaps of a process. A sweep that asks for the uses of their pages walks no arena again.
 pub(super) fn about(space: &AddressSpace, sink: &mut dyn Sink) -> Result<String, Error> {
-    let (arenas, _) = arenas(space, &steps(sink), sink)?;
-    Ok(HeapSentence::of(&arenas).parts().into_iter().map(|(_, part)| part).collect())
+    require_memory(space)?;
+    let search = HeapSearch::new(space, steps(sink))?.keeping_uses();
+    Ok(HeapSentence::of(&arenas(search, sink)?).parts().into_iter().map(|(_, part)| part).collect())
 }
 
 /// The budget of a search for arenas.
@@ -103,14 +104,8 @@ pub(super) fn steps(sink: &dyn Sink) -> Budget {
     sink.budget().at_most(MOST_STEPS)
 }
 
-/// The arenas of a process, and the bytes of variables that were not searched for one.
-pub(super) fn arenas(
-    space: &AddressSpace,
-    budget: &Budget,
-    sink: &mut dyn Sink,
-) -> Result<(Vec<HeapArena>, u64), Error> {
-    let mut search = HeapSearch::new(space, budget.clone())?;
-    let unsearched = search.unsearched();
+/// The arenas of a process.
+pub(super) fn arenas(mut search: HeapSearch<'_>, sink: &mut dyn Sink) -> Result<Vec<HeapArena>, Error> {
     let all = search.left();
     let mut arenas = Vec::new();
     let next = || Ok(search.next()?.map(Step::Found));
@@ -118,5 +113,5 @@ pub(super) fn arenas(
         arenas.push(arena);
         Ok(sink.progress(arenas.len() as u64, all as u64, "arenas")?)
     })?;
-    stopped.map_or(Ok((arenas, unsearched)), |stopped| Err(stopped.into()))
+    stopped.map_or(Ok(arenas), |stopped| Err(stopped.into()))
 }

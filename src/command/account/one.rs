@@ -34,6 +34,9 @@ impl AccountFor {
             None => AddressSpace::of(&target)?,
         };
         let by = self.key()?;
+        // Before the sweep, which needs the walks over the arenas too.
+        let asks_heaps = self.finds(AccountPart::Heap) && part.is_none();
+        let heaps = asks_heaps.then(|| heap_sentence::about(&space, context.sink)).transpose()?;
         let more = self.evidence(by, &space)?;
         let ranges = part.as_ref().map_or_else(|| space.spans(), |spans| spans.ranges().to_vec());
         let before = (self.is_full && part.is_none()).then(|| target.process.rollup());
@@ -62,12 +65,10 @@ impl AccountFor {
         if stopped != Some(Stopped::Closed) {
             let range = part.as_ref().and(written);
             let most = by.is_none().then(|| largest_class(&sums)).flatten();
-            let answer = if self.finds(AccountPart::Heap) && part.is_none() && stopped.is_none() {
-                format!("{}. {}", records::answer(None, &summary, None), heap_sentence::about(&space, sink)?)
-            } else {
-                records::answer(range.as_deref(), &summary, most)
-            };
-            sink.answer(answer)?;
+            sink.answer(match heaps.filter(|_| stopped.is_none()) {
+                Some(heaps) => format!("{}. {heaps}", records::answer(None, &summary, None)),
+                None => records::answer(range.as_deref(), &summary, most),
+            })?;
             match by {
                 None => self.emit_classes_and_objects(&sums, &objects, sink)?,
                 Some(by) => {

@@ -5,7 +5,7 @@ use super::others::{self, OtherAllocator};
 use super::records::HeapSummary;
 use crate::command::heap_sentence;
 use crate::inspect::AddressSpace;
-use crate::inspect::heap::{HeapArena, MappedChunks, has_heaps, resident_outside};
+use crate::inspect::heap::{HeapArena, HeapSearch, MappedChunks, has_heaps, resident_outside};
 use crate::kernel::AddressRange;
 use crate::process::Target;
 
@@ -19,7 +19,9 @@ pub(super) fn heaps(target: &Target, context: &mut Context) -> Result<(HeapSumma
         ));
     }
     let budget = heap_sentence::steps(context.sink);
-    let (arenas, unsearched) = heap_sentence::arenas(&space, &budget, context.sink)?;
+    let search = HeapSearch::new(&space, budget.clone())?;
+    let unsearched = search.unsearched();
+    let arenas = heap_sentence::arenas(search, context.sink)?;
     let mapped = MappedChunks::of(&space, budget.clone())?;
     let allocators = others::found(context, target, &space)?;
     let mut summary = HeapSummary {

@@ -62,6 +62,7 @@ use state::ArenaState;
 use std::ops::Range;
 use sums::Sums;
 pub use sums::{KeptPages, SizeClass};
+use uses::FoundUses;
 pub use uses::HeapUse;
 pub use walk::ChunkSum;
 use walk::{Broken, ChunkLayout, ChunkRun, FLAGS, Stretch, StretchEnd};
@@ -182,6 +183,8 @@ pub struct HeapSearch<'a> {
     found: std::iter::Enumerate<std::vec::IntoIter<FoundArena>>,
     /// The data that walks keep beside the sums.
     kept: Kept,
+    /// The uses of pages, if they are kept.
+    uses: Option<FoundUses>,
 }
 
 impl Trimmable {
@@ -209,7 +212,8 @@ impl<'a> HeapSearch<'a> {
             None => arena::find(space, &mut budget)?,
         };
         let arenas = found.arenas.into_iter().enumerate();
-        Ok(HeapSearch { space, budget, unsearched: found.unsearched, recorded, found: arenas, kept: Kept::Nothing })
+        let (unsearched, kept) = (found.unsearched, Kept::Nothing);
+        Ok(HeapSearch { space, budget, unsearched, recorded, found: arenas, kept, uses: None })
     }
 
     /// Returns the number of arenas that are still to be walked.
@@ -228,9 +232,10 @@ impl<'a> HeapSearch<'a> {
     /// As [`HeapSearch::new`].
     pub fn next(&mut self) -> Result<Option<HeapArena>> {
         let Some((number, found)) = self.found.next() else {
+            self.cache_uses()?;
             return Ok(None);
         };
-        let Some((Walk { state, parts, top, sums, outcome, .. }, layout)) = self.walk_again(&found)? else {
+        let Some((Walk { state, parts, top, sums, outcome, .. }, layout)) = self.walk_and_keep(&found)? else {
             return Ok(None);
         };
         let sums = match outcome {

@@ -3,8 +3,9 @@
 use super::kept::Kept;
 use super::pieces::{HeapPiece, PieceKind};
 use super::recorded::is_recorded;
-use super::uses::{HeapUses, PageUses};
-use super::{ArenaOutcome, HeapSearch, MappedChunks, anonymous};
+use super::uses::{FoundUses, HeapUses, PageUses};
+use super::walk::ChunkLayout;
+use super::{ArenaOutcome, FoundArena, HeapSearch, MappedChunks, Walk, anonymous};
 use crate::budget::Budget;
 use crate::inspect::memory::has_memory;
 use crate::inspect::{AddressSpace, Error, Result};
@@ -50,21 +51,53 @@ pub fn require_memory(space: &AddressSpace) -> Result<()> {
 }
 
 fn find(space: &AddressSpace, mut budget: Budget) -> Result<HeapUses> {
-    let mut search = HeapSearch::new(space, budget.clone())?;
-    search.kept = Kept::Pages(PageUses::new(space.page_size()));
-    let mut uses = HeapUses::default();
-    let mut is_whole = search.unsearched() == 0;
+    let mut search = HeapSearch::new(space, budget.clone())?.keeping_uses();
     while let Some((_, found)) = search.found.next() {
-        match search.walk_again(&found)?.map(|(walk, _)| (walk.outcome, walk.kept)) {
-            Some((ArenaOutcome::Complete, Kept::Pages(pages))) => uses.add(pages),
-            _ => is_whole = false,
-        }
+        search.walk_and_keep(&found)?;
     }
+    finish(search.uses.take().unwrap_or_default(), space, &mut budget)
+}
+
+impl HeapSearch<'_> {
+    /// The same, with the use of each page, which the address space has after the last arena: a sweep that asks for it
+    /// then walks no arena again.
+    pub fn keeping_uses(self) -> Self {
+        let kept = Kept::Pages(PageUses::new(self.space.page_size()));
+        let uses = FoundUses { is_part: self.unsearched > 0, ..FoundUses::default() };
+        HeapSearch { kept, uses: Some(uses), ..self }
+    }
+
+    /// Walks an arena, and keeps the uses of its pages, if that was asked for.
+    pub(super) fn walk_and_keep(&mut self, found: &FoundArena) -> Result<Option<(Walk, ChunkLayout)>> {
+        let mut walked = self.walk_again(found)?;
+        if let Some(uses) = &mut self.uses {
+            let whole = walked.as_mut().map(|(walk, _)| walk).filter(|walk| walk.outcome == ArenaOutcome::Complete);
+            uses.add(match whole.map(|walk| std::mem::replace(&mut walk.kept, Kept::Nothing)) {
+                Some(Kept::Pages(pages)) => Some(pages),
+                _ => None,
+            });
+        }
+        Ok(walked)
+    }
+
+    /// Gives the address space the uses, after the last arena. A part of it has those of the whole process.
+    pub(super) fn cache_uses(&mut self) -> Result<()> {
+        if let Some(uses) = self.uses.take().filter(|_| self.space.is_complete()) {
+            let found = finish(uses, self.space, &mut self.budget)?;
+            self.space.heap_cache().get_or_init(|| Ok(found));
+        }
+        Ok(())
+    }
+}
+
+/// Returns the uses of all pages, with those of chunks that are separate mappings.
+fn finish(found: FoundUses, space: &AddressSpace, budget: &mut Budget) -> Result<HeapUses> {
+    let FoundUses { mut uses, is_part } = found;
     for range in MappedChunks::of(space, budget.clone())?.ranges {
         let mut pages = PageUses::new(space.page_size());
-        pages.add(HeapPiece::new(range.start().get(), range.end().get(), PieceKind::InUse), &mut budget)?;
+        pages.add(HeapPiece::new(range.start().get(), range.end().get(), PieceKind::InUse), budget)?;
         uses.add(pages);
     }
-    let unknown = if is_whole { Vec::new() } else { anonymous(space) };
-    Ok(uses.finish(&unknown, &mut budget)?)
+    let unknown = if is_part { anonymous(space) } else { Vec::new() };
+    Ok(uses.finish(&unknown, budget)?)
 }

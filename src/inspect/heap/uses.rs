@@ -97,6 +97,24 @@ impl HeapUses {
     }
 }
 
+/// The uses of the pages of the arenas that were walked so far.
+#[derive(Default)]
+pub(super) struct FoundUses {
+    pub(super) uses: HeapUses,
+    /// Whether an arena may be elsewhere, or was not walked to its end.
+    pub(super) is_part: bool,
+}
+
+impl FoundUses {
+    /// Adds the pages of an arena; `None` if no walk came to its end.
+    pub(super) fn add(&mut self, pages: Option<PageUses>) {
+        match pages {
+            Some(pages) => self.uses.add(pages),
+            None => self.is_part = true,
+        }
+    }
+}
+
 /// The pages of one arena during a walk. Pieces are added in address order.
 #[derive(Clone, Debug)]
 pub(super) struct PageUses {

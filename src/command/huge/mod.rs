@@ -21,7 +21,6 @@ use nom::combinator::opt;
 use nom::sequence::preceded;
 use reasons::{HugePart, HugeRow};
 use records::{HugePages, HugePiece, HugeSizeRow, HugeZerosRow};
-use std::cmp::Reverse;
 use std::fmt::{self, Formatter};
 
 /// `huge [RANGE] [with content] [limit N | top N] [full]`
@@ -217,7 +216,7 @@ fn rows(space: &AddressSpace, report: &HugeReport, is_range: bool) -> Vec<HugeRo
     let has_parts = is_range && all.is_some_and(|all| all <= FEW);
     let mut rows: Vec<HugeRow> =
         report.reasons.iter().map(|reason| row(space, reason, &report.counts, has_parts)).collect();
-    rows.sort_by_cached_key(|row| (Reverse(row.by), Reverse(row.only), Reverse(row.bytes)));
+    reasons::sort(&mut rows);
     rows
 }
 

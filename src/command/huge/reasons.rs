@@ -10,6 +10,7 @@ use crate::render::theme::Role;
 use crate::report::record::record;
 use crate::report::{HugeBy, HugeRefusal, RegionBrief};
 use std::borrow::Cow;
+use std::cmp::Reverse;
 
 record! {
     /// A row of `huge`: a reason for small pages.
@@ -102,6 +103,16 @@ const MOSTLY_IN: Column = Column::name("mostly in", 14, Role::Address).rank(1);
 fn reason(row: &HugeRow) -> Cell<'static> {
     let role = if row.reason.is_none() { Role::Good } else { Role::Plain };
     Cell::of(role, words(row))
+}
+
+/// Sorts the rows: those of resident memory first, and of these the largest.
+pub(super) fn sort(rows: &mut [HugeRow]) {
+    rows.sort_by_cached_key(|row| (Reverse(row.by), Reverse(weight(row))));
+}
+
+/// What decides which of two rows comes first, and which reason is the main one.
+pub(super) fn weight(row: &HugeRow) -> (u64, u64) {
+    (row.bytes, row.only)
 }
 
 pub(super) fn words(row: &HugeRow) -> Cow<'static, str> {

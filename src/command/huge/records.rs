@@ -1,6 +1,6 @@
 //! The records of `huge`.
 
-use super::reasons::{HugeRow, words};
+use super::reasons::{HugeRow, weight, words};
 use crate::kernel::huge::HugeChoice;
 use crate::kernel::words::{Worded as _, fragment};
 use crate::kernel::{Name, VirtualAddress};
@@ -188,7 +188,7 @@ pub(super) fn answer(pages: &HugePages, rows: &[HugeRow], range: Option<&str>) -
     let is_hardly_small = small_or_swapped < hardly_small && pages.untouched > (resident / 20).max(small_or_swapped);
     let by = if is_hardly_small { HugeBy::Fault } else { HugeBy::Khugepaged };
     let of_kind = rows.iter().filter(|row| row.by == by);
-    let why = of_kind.max_by_key(|row| (row.bytes, row.only)).map_or_else(String::new, |row| match row.reason {
+    let why = of_kind.max_by_key(|row| weight(row)).map_or_else(String::new, |row| match row.reason {
         None if is_hardly_small => format!(". {} is untouched: the next access maps a huge page", size(row.bytes)),
         Some(_) if is_hardly_small => {
             format!(". {} is untouched: the next access maps a small page ({})", size(row.bytes), words(row))
@@ -476,10 +476,20 @@ pub(in crate::command) mod samples {
 
 #[cfg(test)]
 mod tests {
+    use super::super::reasons::sort;
     use super::*;
 
     fn of<T: Record + Clone>(records: &[Box<dyn Record>]) -> Vec<T> {
         records.iter().filter_map(|record| record.downcast_ref::<T>().cloned()).collect()
+    }
+
+    #[test]
+    fn the_first_row_has_the_reason_of_the_answer() {
+        let records = samples::all();
+        let (mut rows, pages) = (of::<HugeRow>(&records), of::<HugePages>(&records).remove(0));
+        sort(&mut rows);
+        let first = rows.first().map(words);
+        assert!(first.is_some_and(|first| answer(&pages, &rows, None).ends_with(&*first)));
     }
 
     #[test]

@@ -112,7 +112,7 @@ pub(super) fn emit(
 ) -> Result<(), Error> {
     let found = match objects {
         Err(reason) => Err(reason.clone()),
-        // No frame of it is worth a search of all. The kernel does not count what is charged to the root.
+        // No frame of it is worth a search of all.
         Ok(_) if !before.is_root && matches!(before.current, Ok(0)) => Ok(GroupCharges::default()),
         Ok(_) => search(&before, family, sink)?,
     };
@@ -124,7 +124,9 @@ pub(super) fn emit(
         let mut rows: Vec<_> = found.classes.iter().filter(|(_, bytes)| **bytes > 0).collect();
         rows.sort_by_cached_key(|(_, bytes)| Reverse(**bytes));
         let most = rows.first().map(|(class, bytes)| of_which_most(**bytes, of, words(**class)));
-        let charged = memory.current.as_ref().copied().unwrap_or(of);
+        // The kernel does not count all that is charged to the root.
+        let counted = memory.current.as_ref().ok().filter(|_| !memory.is_root);
+        let charged = counted.copied().unwrap_or(of);
         sink.answer(format!("cgroup {} is charged {}{}", memory.path, size(charged), most.unwrap_or_default()))?;
         for &(&class, &bytes) in &rows {
             sink.emit(&charge((class, bytes), of, objects))?;
@@ -335,7 +337,8 @@ fn charges(lines: &mut Lines, found: u64, elsewhere: u64, (current, is_root): (u
     const SLACK: u64 = 1 << 20;
     let difference = current.abs_diff(found);
     if is_root {
-        lines.line().indent(4).word("", Role::Note, "the kernel does not count all that is charged to the root");
+        let counted = format!("the kernel counts {}, without some memory that is charged to the root", size(current));
+        lines.line().indent(4).word("", Role::Note, counted);
     } else if lines.style.is_full || difference > (current / 100).max(SLACK) {
         let what = if found < current { "less" } else { "more" };
         lines.line().indent(4).plain(format!(

@@ -335,6 +335,14 @@ pub fn a_cgroup_with_page_cache() {
     let all = records(puppet.0.pid(), "account cgroup / top 1");
     let [of_root] = of_type(&all, "account-cgroup")[..] else { panic!("{all:?}") };
     assert_eq!(of_root["path"], "/");
+    // Its sentence is about the rows: the kernel counts less.
+    let rows = of_type(&all, "account-charge");
+    let [of, charged] = ["of", "bytes"].map(|field| rows[0][field].as_u64().expect("a number"));
+    assert_eq!(rows.iter().filter_map(|row| row["bytes"].as_u64()).sum::<u64>(), of);
+    let said = all.iter().find(|record| record["type"] == "answer").and_then(|answer| answer["message"].as_str());
+    let words = |bytes| pmdb::render::units::size(bytes);
+    let expected = format!("cgroup / is charged {}: {} (", words(of), words(charged));
+    assert!(said.is_some_and(|said| said.starts_with(&expected)), "{said:?}: {expected}");
     // A capture does not list who is in the group: that is no group of 0 processes.
     let capture = folder.path().join("of-one.capture");
     let run = |arguments: &[&str]| {

@@ -1,6 +1,6 @@
-//! `by symbol`: the symbol in which a page begins.
+//! `by symbol`: the symbol in which a page begins, or the variable that points to its memory.
 
-use crate::inspect::{AddressSpace, Page, parts_by_symbol};
+use crate::inspect::{AddressNames, AddressSpace, Page, parts_by_symbol};
 use crate::kernel::{Name, PageSize, VirtualAddress, maps};
 use crate::render::text::block::{DELETED, object_number, region_name};
 use crate::symbol::{self, Symbols};
@@ -28,18 +28,19 @@ pub(super) fn names_in<'a>(space: &'a AddressSpace, symbols: &'a Symbols) -> sym
     if space.is_complete() { symbols.over(target, space.regions()) } else { symbols.on_demand(target) }
 }
 
-/// Numbers for the symbols that pages begin in.
+/// Numbers for the names of the addresses at which pages begin.
 pub(super) struct PagesOfSymbols<'a> {
-    names: symbol::TargetSymbols<'a>,
+    names: AddressNames<'a>,
     size: PageSize,
     /// The name of each number.
     called: Vec<String>,
-    /// The numbers, by where the symbol starts.
+    /// The numbers, by the first address with the name.
     numbers: HashMap<VirtualAddress, u32>,
 }
 
 impl<'a> PagesOfSymbols<'a> {
-    pub fn new(names: symbol::TargetSymbols<'a>, size: PageSize) -> Self {
+    pub fn new(symbols: symbol::TargetSymbols<'a>, size: PageSize) -> Self {
+        let names = AddressNames::new(symbols);
         PagesOfSymbols { names, size, called: Vec::new(), numbers: HashMap::new() }
     }
 
@@ -58,20 +59,15 @@ impl<'a> PagesOfSymbols<'a> {
 
     /// The number of the symbol at an address where a page begins, and how many pages begin in it from there on.
     pub fn at(&mut self, address: VirtualAddress) -> (Option<u32>, u64) {
-        match self.names.unnamed_bytes(address) {
-            0 => {}
-            bytes => return (None, bytes.div_ceil(self.size.bytes())),
-        }
-        let Some(symbol) = self.names.at(address) else {
-            return (None, 1);
+        let name = match self.names.or_unnamed(address) {
+            Ok(name) => name,
+            Err(bytes) => return (None, bytes.div_ceil(self.size.bytes()).max(1)),
         };
-        let left = symbol.size.saturating_sub(symbol.offset);
         let next = u32::try_from(self.called.len()).unwrap_or(u32::MAX);
-        let number = *self.numbers.entry(symbol.start).or_insert(next);
+        let number = *self.numbers.entry(name.start).or_insert(next);
         if number == next {
-            let module = symbol.module.file_name();
-            self.called.push(format!("{} of {module}", symbol.name()));
+            self.called.push(format!("{} of {}", name.name, name.module));
         }
-        (Some(number), left.div_ceil(self.size.bytes()))
+        (Some(number), name.left.div_ceil(self.size.bytes()))
     }
 }

@@ -50,6 +50,8 @@
 //! ```
 
 pub mod account;
+#[cfg(feature = "symbols")]
+mod address_names;
 mod address_space;
 mod by_symbol;
 pub mod chains;
@@ -87,6 +89,8 @@ mod page;
 #[cfg(feature = "symbols")]
 pub mod patches;
 pub mod pins;
+#[cfg(feature = "symbols")]
+mod pointed;
 #[cfg(feature = "cli")]
 mod populated_rows;
 mod region;
@@ -105,6 +109,8 @@ pub(crate) mod unmerged;
 mod watch;
 pub mod who;
 
+#[cfg(feature = "symbols")]
+pub use address_names::{AddressName, AddressNames};
 pub use address_space::AddressSpace;
 pub use by_symbol::SymbolAt;
 #[doc(hidden)]

@@ -239,7 +239,7 @@ pub enum Key {
     Region,
     /// The file or the name that regions map.
     Mapping,
-    /// The symbol in which the page begins.
+    /// The symbol in which the page begins, or the variable that points to its memory.
     Symbol,
     /// The run of physically consecutive frames: a stream, not a group.
     Run,
@@ -293,7 +293,9 @@ impl Key {
             Key::Page(field) => field.about(),
             Key::Region => "The region.",
             Key::Mapping => "The file or the name that regions map.",
-            Key::Symbol => "The symbol in which the page begins.",
+            Key::Symbol => {
+                "The symbol in which the page begins. `*NAME` is anonymous memory whose start the variable NAME holds."
+            }
             Key::Run => "The run of physically consecutive frames.",
             Key::Change => "The kind of change.",
         }

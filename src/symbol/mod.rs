@@ -16,6 +16,7 @@
 //!             archive                 modules within an archive
 //!             program                 which of them are programs and libraries
 //!             module_symbols          a module with its files, index and caches, and its symbols in the process
+//!             variables               the memory of their variables
 //!             files                   its files together; the search for its separate debug file
 //! files       elf                     one file, read by offset within bounds
 //!             expanded                how much memory decompressed and made tables take
@@ -49,6 +50,7 @@ mod table;
 mod target_symbols;
 #[cfg(test)]
 pub(crate) mod tests;
+mod variables;
 
 #[cfg(feature = "cli")]
 #[doc(hidden)]

@@ -237,6 +237,12 @@ impl LoadedModule {
         })
     }
 
+    /// Returns the pages of the writable segments of each copy, including `.bss`.
+    pub(super) fn variables(&self, page: PageSize) -> impl Iterator<Item = AddressRange> {
+        let writable = self.segments().iter().filter(|segment| segment.is_writable);
+        writable.flat_map(move |segment| self.copies.iter().filter_map(move |copy| copy.memory(segment, page.bytes())))
+    }
+
     /// Returns a symbol once for each copy.
     pub(super) fn in_each_copy(&self, symbol: &Symbol, mangled: &Name) -> impl Iterator<Item = SymbolAt> {
         let copies = self.copies.iter();

@@ -449,12 +449,17 @@ impl TargetSymbols<'_> {
         .map_err(NoSymbols::clone)
     }
 
-    pub(super) fn regions(&self) -> impl DoubleEndedIterator<Item = &Region> {
+    pub(crate) fn regions(&self) -> impl DoubleEndedIterator<Item = &Region> {
         let (given, read) = match &self.regions {
             RegionList::Given(given) => (&given[..], &[][..]),
             RegionList::OnDemand(lazy) => (&[][..], lazy.read(self.symbols, self.target)),
         };
         given.iter().copied().chain(read)
+    }
+
+    /// Returns whether the caller gave all regions.
+    pub(super) fn has_given_regions(&self) -> bool {
+        matches!(self.regions, RegionList::Given(_))
     }
 
     /// Returns whether the regions could not be read, so that no address has a name.

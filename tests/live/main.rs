@@ -50,6 +50,7 @@ mod nodes;
 mod owners;
 mod page_map;
 mod patched;
+mod pointers;
 mod programs;
 mod puppet;
 mod reconcile;
@@ -157,6 +158,7 @@ const TESTS: &[&[Test]] = &[
     timeline::TESTS,
     watch::TESTS,
     patched::TESTS,
+    pointers::TESTS,
     who::TESTS,
 ];
 
@@ -186,6 +188,7 @@ const SCENARIOS: &[&[Scenario]] = &[
     owners::SCENARIOS,
     page_map::SCENARIOS,
     patched::SCENARIOS,
+    pointers::SCENARIOS,
     puppet::SCENARIOS,
     regions::SCENARIOS,
     reverse::SCENARIOS,

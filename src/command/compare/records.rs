@@ -64,7 +64,8 @@ record! {
     pub struct ComparisonGroup as "comparison-group" {
         /// The other process.
         other: u32,
-        /// The symbol, or the name of the region where pages begin in no symbol.
+        /// The symbol, or the name of the region where pages begin in none. `*name` is anonymous memory whose start the
+        /// variable `name` holds.
         symbol: String,
         /// Pages of all rows of the process that are not shared, or that the next write copies.
         of: u64,

@@ -32,7 +32,7 @@ impl MappedChunks {
             chunks.ranges.iter().for_each(|range| chunks.sum.add(range.len()));
             return Ok(chunks);
         }
-        let layouts = ChunkLayout::all(space);
+        let layouts = ChunkLayout::of(space.target());
         let mut words = ProcessWords::new(space.target(), &mut budget);
         let mut chunks = MappedChunks::default();
         for region in space.regions() {
@@ -44,40 +44,57 @@ impl MappedChunks {
             if !is_candidate {
                 continue;
             }
-            let mut at = region.range.start().get();
-            while at < region.range.end().get() {
-                words.budget().go_on()?;
-                let Some(range) = chunk_at(&mut words, &layouts, at)? else {
-                    break;
-                };
-                if range.end() > region.range.end() {
-                    break;
-                }
+            for range in chunks_from(&mut words, &layouts, region.range)? {
                 words.budget().hold(size_of::<AddressRange>() as u64)?;
                 chunks.sum.add(range.len());
                 chunks.ranges.push(range);
-                at = range.end().get();
             }
         }
         Ok(chunks)
     }
 }
 
-/// Returns the mapping that begins at `at` with a chunk. The head of the chunk contains its distance from `at`, and
-/// distance and size together are whole pages.
+/// Returns the mapping that begins at `at` with a chunk.
 fn chunk_at(words: &mut ProcessWords<'_>, layouts: &[ChunkLayout], at: u64) -> Result<Option<AddressRange>> {
-    let w = words.pointer_bytes();
-    let page = words.layout().page.bytes();
     for chunk in layouts.iter().filter_map(|layout| layout.first_chunk(at)) {
-        let (Some(before), Some(head)) = (words.word(chunk)?, words.word(chunk + w)?) else {
-            return Ok(None);
-        };
-        let size = (head & !FLAGS).checked_add(before).filter(|size| *size > 0 && size.is_multiple_of(page));
-        let is_sound = head & FLAGS == IS_MAPPING && before == chunk - at;
-        let end = size.filter(|_| is_sound).and_then(|size| at.checked_add(size));
-        if let Some(end) = end {
-            return Ok(AddressRange::new(VirtualAddress::new(at), VirtualAddress::new(end)));
+        let found = mapping_of(words, chunk)?.filter(|mapping| mapping.start().get() == at);
+        if found.is_some() {
+            return Ok(found);
         }
     }
     Ok(None)
+}
+
+/// Returns the mapping of the chunk with this head, if it has its own. The head contains the distance from the start of
+/// the mapping, and distance and size together are whole pages.
+pub(super) fn mapping_of(words: &mut ProcessWords<'_>, chunk: u64) -> Result<Option<AddressRange>> {
+    let w = words.pointer_bytes();
+    let page = words.layout().page.bytes();
+    let (Some(before), Some(head)) = (words.word(chunk)?, words.word(chunk + w)?) else {
+        return Ok(None);
+    };
+    let Some(start) = chunk.checked_sub(before).filter(|start| head & FLAGS == IS_MAPPING && start % page == 0) else {
+        return Ok(None);
+    };
+    let size = (head & !FLAGS).checked_add(before).filter(|size| size.is_multiple_of(page));
+    Ok(size.and_then(|size| AddressRange::of_length(VirtualAddress::new(start), size)))
+}
+
+/// Returns the chunks that are separate mappings and follow one another from the start of `range` on.
+pub(super) fn chunks_from(
+    words: &mut ProcessWords<'_>,
+    layouts: &[ChunkLayout],
+    range: AddressRange,
+) -> Result<Vec<AddressRange>> {
+    let mut chunks = Vec::new();
+    let mut at = range.start();
+    while at < range.end() {
+        words.budget().go_on()?;
+        let Some(chunk) = chunk_at(words, layouts, at.get())?.filter(|chunk| chunk.end() <= range.end()) else {
+            break;
+        };
+        at = chunk.end();
+        chunks.push(chunk);
+    }
+    Ok(chunks)
 }

@@ -28,6 +28,8 @@
 mod arena;
 mod kept;
 mod live;
+#[cfg(feature = "symbols")]
+mod mapped_at;
 mod mappings;
 mod pages;
 mod piece_words;
@@ -51,6 +53,8 @@ use crate::kernel::{AddressRange, Region, VirtualAddress};
 use arena::{Found, FoundArena};
 use kept::Kept;
 pub use live::LiveChunks;
+#[cfg(feature = "symbols")]
+pub(super) use mapped_at::mapped_chunks;
 pub use mappings::MappedChunks;
 pub use pages::{has_heaps, require_memory};
 pub use pieces::{HeapPiece, PieceKind};
@@ -66,6 +70,8 @@ use uses::FoundUses;
 pub use uses::HeapUse;
 pub use walk::ChunkSum;
 use walk::{Broken, ChunkLayout, ChunkRun, FLAGS, Stretch, StretchEnd};
+#[cfg(feature = "symbols")]
+pub(super) use words::decode;
 use words::{END_OF_MEMORY, ProcessWords, Words};
 pub use written::{RecordedCounts, record};
 
@@ -256,7 +262,7 @@ impl<'a> HeapSearch<'a> {
 
     /// Walks an arena, again if it changes during the walk. `None` if there is no layout.
     fn walk_again(&mut self, found: &FoundArena) -> Result<Option<(Walk, ChunkLayout)>> {
-        let layouts = ChunkLayout::all(self.space);
+        let layouts = ChunkLayout::of(self.space.target());
         if let Some(heaps) = &mut self.recorded {
             let Some(&layout) = layouts.first() else {
                 return Ok(None);

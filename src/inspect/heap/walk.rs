@@ -5,8 +5,9 @@
 use super::pieces::{HeapPiece, PieceKind};
 use super::words::{Words, decode};
 use crate::budget::Budget;
-use crate::inspect::{AddressSpace, Result};
+use crate::inspect::Result;
 use crate::kernel::{AddressRange, PageSize, VirtualAddress};
+use crate::process::Target;
 
 /// The chunk before this one is in use (PREV_INUSE).
 const BEFORE_IN_USE: u64 = 1;
@@ -28,10 +29,10 @@ pub(super) struct ChunkLayout {
 
 impl ChunkLayout {
     /// Returns the layouts that chunks of the process may have, the likeliest first.
-    pub(super) fn all(space: &AddressSpace) -> Vec<ChunkLayout> {
+    pub(super) fn of(target: &Target) -> Vec<ChunkLayout> {
         /// The ELF machine number of i386 (EM_386).
         const I386: u16 = 3;
-        let process = &space.target().process;
+        let process = &target.process;
         let pointer_bytes = u64::from(process.layout().pointer_bytes);
         let alignments: &[u64] = match (pointer_bytes, process.machine()) {
             (8, _) => &[16],

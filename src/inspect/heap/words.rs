@@ -119,7 +119,7 @@ impl Words for ProcessWords<'_> {
 
 /// Decodes the first word of `bytes`.
 #[inline]
-pub(super) fn decode(bytes: &[u8], pointer_bytes: u8, is_little_endian: bool) -> Option<u64> {
+pub(in crate::inspect) fn decode(bytes: &[u8], pointer_bytes: u8, is_little_endian: bool) -> Option<u64> {
     match (pointer_bytes, is_little_endian) {
         (8, true) => bytes.first_chunk().map(|word| u64::from_le_bytes(*word)),
         (8, false) => bytes.first_chunk().map(|word| u64::from_be_bytes(*word)),

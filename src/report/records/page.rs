@@ -63,9 +63,9 @@ record! {
     /// A symbol and how far into it.
     #[derive(Eq)]
     pub struct SymbolBrief {
-        /// Demangled name.
+        /// Demangled name. `*name` is anonymous memory whose start the variable `name` holds.
         name: Name,
-        /// Bytes from the symbol's first byte.
+        /// Bytes from the symbol's first byte, or from the address that the variable holds.
         offset: u64,
         /// File name of the module that defines it.
         module: Name,

@@ -170,7 +170,7 @@ impl TargetSymbols<'_> {
     }
 
     /// Returns the budget of a query, which is limited because debug information is not trusted.
-    pub(super) fn budget(&self) -> Budget {
+    pub(crate) fn budget(&self) -> Budget {
         self.symbols.budget().within(LONGEST)
     }
 

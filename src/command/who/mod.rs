@@ -5,12 +5,12 @@ pub(super) mod records;
 use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use super::frames::require_frame;
 use super::pointers::hint_frame;
+use super::ps;
 use super::rows::{finish, pull};
-use super::{ps, translate};
 use crate::eval::{self, Location, Spans};
 use crate::inspect::who::{self, EndCause, FrameQuestion, KnownMapping, SearchSummary};
-use crate::inspect::{AddressSpace, frame_words, kernel_record};
-use crate::kernel::{Device, FrameNumber, Kind, Name, PageSize, Region, State, VirtualAddress};
+use crate::inspect::{AddressNames, AddressSpace, frame_words, kernel_record};
+use crate::kernel::{AddressRange, Device, FrameNumber, Kind, Name, PageSize, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address, after, count};
 use crate::lang::{Count, Expression, Spanned, display};
 use crate::process::Machine;
@@ -208,8 +208,18 @@ fn by_address(
     })
 }
 
-/// A place in a file, which has the same symbol in every process.
-type FilePosition = (Device, u64, u64);
+/// The most places whose names are searched among the variables of their process.
+const MOST_PLACES: usize = 256;
+
+/// A place that has the same symbol in every process.
+#[derive(PartialEq, Eq, Hash)]
+enum MappedPlace {
+    /// An offset in a file.
+    File(Device, u64, u64),
+    /// An address in memory without a file: of processes of one name, in regions with one range. They map one frame
+    /// there, because they are relatives, or because the kernel has merged what they do alike.
+    Memory(Name, AddressRange, VirtualAddress),
+}
 
 /// Lists processes of the same name, so that their command lines tell them apart. A longer list would help nobody, and
 /// reading it takes longer than the search.
@@ -248,9 +258,7 @@ struct Listener<'a> {
     /// The processes, with their names.
     named: BTreeSet<(Name, u32)>,
     symbols: &'a Symbols,
-    of_files: HashMap<FilePosition, Option<SymbolBrief>>,
-    /// The symbol of the last mapping without a file, and where it was found: relatives have the same.
-    of_relatives: Option<(Arc<[Region]>, VirtualAddress, Option<SymbolBrief>)>,
+    known: HashMap<MappedPlace, Option<SymbolBrief>>,
     offset: u64,
 }
 
@@ -263,8 +271,7 @@ impl<'a> Listener<'a> {
             own_mappings: 0,
             named: BTreeSet::new(),
             symbols,
-            of_files: HashMap::new(),
-            of_relatives: None,
+            known: HashMap::new(),
             offset,
         }
     }
@@ -292,32 +299,27 @@ impl<'a> Listener<'a> {
 
     fn symbol(&mut self, mapper: &who::Mapper, address: VirtualAddress) -> Option<SymbolBrief> {
         let region = mapper.region.as_ref()?;
-        let place = region.file_offset(address).map(|offset| (region.device, region.inode, offset));
-        if let Some(known) = place.and_then(|place| self.of_files.get(&place)) {
+        let place = match region.file_offset(address) {
+            Some(offset) => MappedPlace::File(region.device, region.inode, offset),
+            None => MappedPlace::Memory(mapper.process.name.clone(), region.range, address),
+        };
+        // JIT-compiled code has different names in each process.
+        let is_alike = matches!(place, MappedPlace::File(..)) || !region.permissions.execute;
+        if let Some(known) = self.known.get(&place).filter(|_| is_alike) {
             return known.clone();
         }
-        let shared = mapper.regions.as_ref().filter(|_| place.is_none());
-        if let (Some(regions), Some((last, at, symbol))) = (shared, &self.of_relatives)
-            && Arc::ptr_eq(regions, last)
-            && *at == address
-        {
-            return symbol.clone();
-        }
-        if place.is_none() && shared.is_none() {
+        let is_worth_it = AddressNames::may_be_pointed_to(region) && self.known.len() < MOST_PLACES;
+        if matches!(place, MappedPlace::Memory(..)) && mapper.regions.is_none() && !is_worth_it {
             return None;
         }
         let target = mapper.target().ok()??;
-        let regions = match shared {
+        let regions = match &mapper.regions {
             Some(regions) => Arc::clone(regions),
             None => target.process.regions().ok()?.into(),
         };
-        let symbol = translate::symbol_at(self.symbols, &target, &regions, address);
-        if place.is_none() {
-            self.of_relatives = Some((regions, address, symbol.clone()));
-        }
-        if let Some(place) = place {
-            self.of_files.insert(place, symbol.clone());
-        }
+        let named = AddressNames::new(self.symbols.over(&target, &*regions)).at(address);
+        let symbol = named.map(|named| SymbolBrief { name: named.name, offset: named.offset, module: named.module });
+        self.known.insert(place, symbol.clone());
         symbol
     }
 }

@@ -235,12 +235,17 @@ impl Attached {
         Ok(read)
     }
 
+    /// Calls `read`, which holds the lock of the address space, after a pause if one is due.
+    fn between_pauses<T>(&self, read: impl FnOnce() -> T) -> T {
+        self.pauses.around(|| self.handle.sleeps(), read)
+    }
+
     /// Reads page-map entries in pieces, with pauses.
     fn read_entries(&self, memory: &Memory, first: u64, into: &mut [u64]) -> rustix::io::Result<usize> {
         let mut so_far = 0;
         for piece in into.chunks_mut(READ_PIECE) {
             let wanted = piece.len();
-            let read = self.pauses.around(|| memory::read_words(&memory.page_map, first + so_far as u64, piece))?;
+            let read = self.between_pauses(|| memory::read_words(&memory.page_map, first + so_far as u64, piece))?;
             so_far += read;
             if read < wanted {
                 break;
@@ -264,7 +269,7 @@ impl Attached {
             let end = question.end.min(piece.end(start, page));
             let now = Scan { start, end, max_pages: left.min(piece.found), ..question };
             let room = into.get_mut(found..).unwrap_or_default();
-            let (answer, took) = self.pauses.around(|| {
+            let (answer, took) = self.between_pauses(|| {
                 let begun = Instant::now();
                 (sys::scan(&memory.page_map, now, room), begun.elapsed())
             });

@@ -144,6 +144,11 @@ impl Handle {
         Ok(Stat::parse(&stat)?)
     }
 
+    /// Returns whether the process has one thread, and that waits for something other than a lock of the kernel.
+    pub(super) fn sleeps(&self) -> bool {
+        self.stat().is_ok_and(|stat| stat.threads == 1 && matches!(stat.state, 'S' | 'T' | 't'))
+    }
+
     /// Reads `/proc/PID/status`, if that is possible.
     pub(super) fn status(&self) -> Option<Status> {
         Status::parse(&self.directory.read("status").ok()?).ok()
@@ -329,4 +334,24 @@ fn process_ids() -> Result<Vec<u32>> {
     }
     let numbers = Directory::proc().and_then(|proc| proc.numbers("."));
     numbers.map_err(|error| Error::io("listing /proc", error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn a_process_of_one_thread_that_waits_sleeps() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("cat");
+        let handle = Handle::open(child.id()).expect("a child");
+        // It reads its input soon, and is in its program or its libraries before.
+        let comes_to_sleep = (0..1_000_000).any(|_| handle.sleeps());
+        drop(child.stdin.take());
+        child.wait().expect("an end");
+        assert!(comes_to_sleep && !handle.sleeps());
+        let own = Handle::open(std::process::id()).expect("this process");
+        let other = std::thread::scope(|scope| scope.spawn(|| own.sleeps()).join());
+        assert!(other.is_ok_and(|sleeps| !sleeps));
+    }
 }

@@ -3,6 +3,7 @@
 use super::{Arguments, LANGUAGE, Step, full_name, is_long, refusal};
 use pmdb::command::command_alone;
 use pmdb::lang::{CommandName, Output, ParsedLine, ProcessNeed};
+use pmdb::session::Parameters;
 use pmdb::{process, session};
 
 impl Arguments {
@@ -168,18 +169,22 @@ impl Arguments {
         }
     }
 
-    /// Refuses a command file that there is not, and a built-in one without the arguments that it needs. A command
-    /// before it may make the file.
+    /// Refuses a command file that there is not, and arguments that are missing or that nothing reads. A command before
+    /// a file may make it.
     pub(super) fn check_files(&self) -> Result<(), clap::Error> {
         let mut may_be_made = false;
+        let mut takers = Vec::new();
         for step in self.steps() {
-            match step {
-                Step::Command(_) => may_be_made = true,
-                Step::File(path) if may_be_made && !session::is_built_in(path) => {}
+            takers.push(match step {
+                Step::Command(line) => {
+                    may_be_made = true;
+                    Parameters::of_line("-ex", line)
+                }
+                Step::File(path) if may_be_made && !session::is_built_in(path) => Parameters::unknown(path),
                 Step::File(path) => session::check_file(path, self.arguments().len()).map_err(refusal)?,
-            }
+            });
         }
-        Ok(())
+        if takers.is_empty() { Ok(()) } else { session::check_arguments(&takers, self.arguments()).map_err(refusal) }
     }
 
     /// Returns the line that examines all processes of the name of the target, if the command takes several.

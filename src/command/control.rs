@@ -115,7 +115,8 @@ pub(super) const DEFINE: About = about(
     "define a command",
     "\
 Defines a command from the lines up to `end`. Call it by its whole name, with arguments separated by spaces. $arg0, \
-$arg1 and so on are their values, and $argc is their number. Arguments are values, never text that is put into lines.
+$arg1 and so on are their values, and $argc is their number. Arguments are values, never text that is put into lines. \
+One that no line reads is an error, unless a line reads $argc.
 
 `document` writes its help. The name cannot be that of a pmdb command.",
     DEFINE_EXAMPLES,

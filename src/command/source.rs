@@ -66,6 +66,11 @@ comments are its help, which `source FILE --help` prints, or in a shell `pmdb -x
 }
 
 impl SourceScript {
+    /// The arguments of the file, as they were typed.
+    pub fn arguments(&self) -> &[Spanned<Argument>] {
+        &self.arguments
+    }
+
     /// Whether the comments at the beginning of the file are to be printed, instead of running it.
     pub fn wants_help(&self) -> bool {
         matches!(&self.arguments[..], [only] if only.node.text == "--help")

@@ -4,6 +4,7 @@
 use super::base::Session;
 use super::interrupt::Interrupts;
 use super::outcome::{Input, LineOutcome, LineTally};
+use super::parameters::{self, Parameters};
 use crate::budget::Budget;
 use crate::command::{self, LANGUAGE};
 use crate::eval::{self, Integer, Origin, Spans, Value};
@@ -296,6 +297,10 @@ impl Session {
             Err(error) => return self.evaluation_failed(input, error),
         };
         self.print_notes();
+        let taken = Parameters::of_command(name, &command.body);
+        if let Some((at, message)) = parameters::surplus_in_line(&taken, &arguments, input.text) {
+            return self.evaluation_failed(input, eval::Error::new(at, message));
+        }
         let call = input.place(Some(word));
         self.run_into(input, &output, |session| {
             session.state.arguments.push(values);

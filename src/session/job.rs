@@ -4,6 +4,7 @@ use super::base::Session;
 use super::interrupt::Interrupts;
 use super::outcome::{self, Input, LineOutcome, Verdict, words};
 use super::pager::{self, FirstRows, Pager};
+use super::parameters::{self, Caller};
 use super::printer::{Destination, OutputEnd, SharedDestination};
 use super::script;
 use super::shell::{self, Permits, ShellIo};
@@ -12,7 +13,7 @@ use crate::budget::Budget;
 use crate::command::{self, Assert, Flow, HelpOn, LANGUAGE, Resume, Set, SourceScript, expand_home};
 use crate::eval::{self, Integer, Value};
 use crate::kernel::Name;
-use crate::lang::{Output, ParsedCommand, Reach, Spanned};
+use crate::lang::{Argument, Output, ParsedCommand, Reach, Span, Spanned};
 use crate::render::Sink;
 use crate::report::{AssertionReport, EchoedText, ErrorCode, ErrorPlace, ErrorReport, Stopped};
 use std::ffi::OsStr;
@@ -151,10 +152,34 @@ impl Session {
             Some(SourceScript { path, .. }) => path.at,
             _ => job.command.at,
         };
+        let written = job.command().map_or(&[][..], SourceScript::arguments);
+        if let Err((fault_at, message)) = self.check_arguments_of_file(job, &path, written) {
+            let place = Some(job.input.place(Some(fault_at.unwrap_or(at))));
+            return self.fail(ErrorReport { place, code: ErrorCode::Evaluation, ..ErrorReport::of(message) });
+        }
         self.state.arguments.push(arguments);
         let outcome = self.run_file(&path, Some(job.input.place(Some(at))));
         self.state.arguments.pop();
         outcome
+    }
+
+    /// Checks that a command file takes the arguments that it gets, and gets those that it needs. Fails with what is
+    /// wrong, and its place.
+    fn check_arguments_of_file(
+        &self,
+        job: &Job,
+        path: &Path,
+        written: &[Spanned<Argument>],
+    ) -> Result<(), (Option<Span>, String)> {
+        // `run_file` reports a file that is not there.
+        let Ok(parameters) = script::parameters_of(path, &self.interrupts) else {
+            return Ok(());
+        };
+        if let Some(missing) = parameters.fault_of_missing(written.len(), Caller::Line) {
+            return Err((None, missing));
+        }
+        let surplus = parameters::surplus_in_line(&parameters, written, job.input.text);
+        surplus.map_or(Ok(()), |(at, message)| Err((Some(at), message)))
     }
 
     fn report_failure(&mut self, job: &Job, error: command::Error) -> LineOutcome {

@@ -8,7 +8,7 @@
 //! * `block`: blocks, user-defined commands, and the values of `foreach`
 //! * `script`, `lines`: command files, and their reader
 //! * `serve`, `mcp`: the protocols for programs; `requests`: their queue; `reply`: an answer in memory
-//! * `check`: the faults in the blocks of a command file, before it runs
+//! * `check`: the faults in the blocks of a command file, before it runs; `parameters`: the arguments that it takes
 //! * `outcome`: the outcome of a line, and of several; failures as records
 //! * `pasted`: the meaning of pasted text in the process
 //! * `view`: the renderer of a command's records
@@ -24,6 +24,7 @@ mod lines;
 mod mcp;
 mod outcome;
 mod pager;
+mod parameters;
 mod pasted;
 mod printer;
 mod progress;
@@ -37,6 +38,7 @@ mod view;
 
 pub use base::{Session, SessionOptions, init_file};
 pub use outcome::{Assertions, Input, LineOutcome, LineTally};
+pub use parameters::{Parameters, check_arguments};
 pub use script::{PROMPT, SCRIPTS, check_file, help_of_file, is_built_in, list_of_scripts};
 pub use shell::{Permits, ShellIo};
 pub use view::{is_coloured, terminal_width};

@@ -2,10 +2,12 @@
 //! block without `end` is reported at once. A pipe may be endless, so its lines run as they arrive.
 
 use super::base::{RunningFile, Session, settings_directory};
+use super::check;
 use super::interrupt::Interrupts;
 use super::lines::{self, BinaryLine, LineReader, NoLine};
 use super::outcome::{Input, LineOutcome, LineTally, words};
 use super::pager;
+use super::parameters::{Caller, Parameters};
 use crate::command::LANGUAGE;
 pub use crate::command::SCRIPTS;
 use crate::kernel::Name;
@@ -322,37 +324,39 @@ pub(super) fn built_in(path: &Path) -> Option<Result<&'static str, String>> {
     }))
 }
 
-/// Checks that a command file is there, and that a built-in one such as `:dma` gets the arguments that it needs.
+/// Returns the arguments that a command file takes, after a check that the file is there and gets those that it needs.
 ///
 /// # Errors
 /// Fails with what is wrong, in words.
-pub fn check_file(path: &Path, arguments: usize) -> Result<(), String> {
-    let Some(text) = built_in(path) else {
+pub fn check_file(path: &Path, given: usize) -> Result<Parameters, String> {
+    if !is_built_in(path) {
         let name = Name::new(path.as_os_str().as_bytes());
-        let found = std::fs::metadata(path);
-        let missing = found.err().filter(|error| error.kind() == std::io::ErrorKind::NotFound);
-        return missing.map_or(Ok(()), |error| {
-            let built_in = built_in_of_name(path).map_or_else(String::new, |hint| format!("; {hint}"));
-            Err(format!("cannot read {name}: {}{built_in}", crate::access::words(error)))
-        });
-    };
-    let text = text?;
-    let (name, needed) = (path.display(), needed_arguments(text));
-    match needed.get(arguments..) {
-        Some([]) | None => Ok(()),
-        Some(missing) => {
-            let (missing, needed) = (missing.join(" and "), needed.join(" "));
-            Err(format!("`{name}` needs {missing}: pmdb -batch -x {name} PID {needed}"))
+        match std::fs::metadata(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let built_in = built_in_of_name(path).map_or_else(String::new, |hint| format!("; {hint}"));
+                return Err(format!("cannot read {name}: {}{built_in}", crate::access::words(error)));
+            }
+            // The lines of a pipe can be read only once.
+            Ok(found) if found.is_file() => {}
+            Ok(_) | Err(_) => return Ok(Parameters::unknown(path)),
         }
     }
+    let parameters = match Interrupts::listen() {
+        Ok(interrupts) => parameters_of(path, &interrupts)?,
+        Err(error) => return Err(words(error)),
+    };
+    parameters.fault_of_missing(given, Caller::Shell).map_or(Ok(parameters), Err)
 }
 
-/// Returns the arguments that the first line of usage in the help of a built-in file has after PID, up to the optional
-/// ones.
-fn needed_arguments(text: &'static str) -> Vec<&'static str> {
-    let usage = text.lines().find_map(|line| line.strip_prefix("#     ")).unwrap_or_default();
-    let words = usage.split(' ').skip_while(|word| *word != "PID").skip(1);
-    words.take_while(|word| !word.starts_with('[')).collect()
+/// Returns the arguments that a command file takes, as far as it can be read before it runs.
+///
+/// # Errors
+/// Fails if there is no such built-in file.
+pub(super) fn parameters_of(path: &Path, interrupts: &Interrupts) -> Result<Parameters, String> {
+    built_in(path).transpose()?;
+    let name = Name::new(path.as_os_str().as_bytes());
+    let statements = check::statements_of(path, &name, interrupts);
+    Ok(statements.map_or_else(|| Parameters::unknown(path), |statements| Parameters::of_file(path, &statements)))
 }
 
 /// Returns a line for each built-in file: its name and the first line of its help.
@@ -462,12 +466,16 @@ mod tests {
     }
 
     #[test]
-    fn built_in_files_need_their_arguments() {
-        let check = |name: &str, arguments| check_file(Path::new(name), arguments).err().unwrap_or_default();
-        assert_eq!(check(":oom", 0), "`:oom` needs LIMIT: pmdb -batch -x :oom PID LIMIT");
-        assert_eq!(check(":dma", 0), "`:dma` needs BUFFER: pmdb -batch -x :dma PID BUFFER");
+    fn built_in_files_take_the_arguments_of_their_usage() {
+        let check = |name: &str, given| check_file(Path::new(name), given).err().unwrap_or_default();
+        assert_eq!(check(":oom", 0), "`:oom` needs LIMIT: pmdb -batch -x :oom PID LIMIT [SECONDS]");
+        assert!(check(":dma", 0).starts_with("`:dma` needs BUFFER: pmdb -batch -x :dma PID BUFFER ["));
         for (name, arguments) in [(":oom", 1), (":dma", 4), (":tour", 0), (":hugepages", 0), ("Cargo.toml", 0)] {
             assert_eq!(check(name, arguments), "", "{name}");
+        }
+        for (name, most) in [("tour", 0), ("swapped", 0), ("oom", 2), ("dma", 4), ("hugepages", 2)] {
+            let parameters = check_file(Path::new(&format!(":{name}")), most).expect("a built-in file");
+            assert_eq!(parameters.first_surplus(most + 1), Some(most), "{name}");
         }
         assert!(check(":none", 3).contains("expected one of: :"));
         assert_eq!(check("/missing", 0), "cannot read /missing: no such file or directory");

@@ -46,6 +46,10 @@ fn commands_of_your_own_take_values() {
         ("define mine\nprint $arg1\nend\nmine 1", "f.pmdb:2:7: error: $arg1"),
         ("define mine\nend\nmine 1 1/0", "f.pmdb:3:"),
         ("define mine\nend\nmine 1 &", "f.pmdb:3:8: error: a lone `&`"),
+        (
+            "define mine\nprint $arg0\nend\nmine 1 2",
+            "f.pmdb:4:8: error: unexpected argument `2`: `mine` reads only $arg0",
+        ),
     ] {
         run_file(text, &[]).failed(1, says);
     }
@@ -124,6 +128,10 @@ fn a_file_is_a_program_with_arguments_and_a_help() {
     assert!(run.out.ends_with("$1 = 2\n$2 = 81  (0x51)\n$3 = a b\n"), "{run:?}");
     let run = home.run(&["-batch", "-x", "f.pmdb", "--args", "0x10", "-7"]);
     assert_eq!(run.is_fine().out, "$1 = 2\n$2 = 17  (0x11)\n$3 = -7  (0xfffffffffffffff9)\n");
+    home.run(&["-batch", "-x", "f.pmdb", "--args"])
+        .failed(2, "`f.pmdb` needs NUMBER: pmdb -batch -x f.pmdb PID NUMBER");
+    home.run(&["-batch", "-x", "f.pmdb", "self", "1", "2", "3"])
+        .failed(2, "unexpected argument `3`: pmdb -batch -x f.pmdb");
     let run = home.run(&["-batch", "-x", "f.pmdb", "--help"]);
     assert_eq!(run.is_fine().out, "Adds one.\n\n    f.pmdb PID NUMBER\n");
     // As the kernel starts it.
@@ -138,6 +146,9 @@ fn a_file_is_a_program_with_arguments_and_a_help() {
     home.file("inner", "print $arg0\nprint $arg1\n");
     let run = home.run(&["-batch", "-x", "outer", "--args", "5"]);
     assert_eq!(run.is_fine().out, "$1 = 7\n$2 = x y\n$3 = 5\n");
+    home.run(&["-batch", "-x", "outer", "--args", "5", "6"]).failed(2, "argument `6`: `outer` reads only $arg0\n");
+    home.file("more", "source inner 1 2 3\n");
+    home.run(&["-batch", "-x", "more"]).failed(1, "more:1:18: error: unexpected argument `3`: `inner` reads only");
 }
 
 #[test]

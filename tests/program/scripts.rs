@@ -158,8 +158,7 @@ fn source_begins_in_the_folder_of_the_file() {
     home.file("sub/last", "echo last\n");
     home.file("last", "echo wrong\n");
     let run = home.run(&["-batch", "-x", "sub/outer"]);
-    // The built-in file needs a buffer.
-    assert_eq!(run.failed(1, ":dma:").out, "last\nlast\n");
+    assert_eq!(run.failed(1, "sub/outer:3:8: error: `:dma` needs BUFFER: source :dma BUFFER [").out, "last\nlast\n");
     // A pipe is in no folder.
     let run = home.run_with(&[], "source last\n");
     assert_eq!(run.is_fine().out, "wrong\n");

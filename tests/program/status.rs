@@ -32,7 +32,11 @@ fn a_wrong_command_line_is_2() {
     home.run(&["translate"]).failed(2, "`translate` is a command: `pmdb PID translate`\n");
     home.run(&["heap"]).failed(2, "for all processes of a name `pmdb heap of NAME`");
     home.run(&["-batch", "-x", ":nope", NOBODY]).failed(2, "no built-in command file is called :nope");
-    home.run(&["-batch", "-x", ":dma", NOBODY]).failed(2, "`:dma` needs BUFFER: pmdb -batch -x :dma PID BUFFER\n");
+    home.run(&["-batch", "-x", ":dma", NOBODY]).failed(2, "`:dma` needs BUFFER: pmdb -batch -x :dma PID BUFFER [");
+    let surplus = home.run(&["-batch", "-x", ":oom", NOBODY, "3500M", "1", "junk"]);
+    surplus.failed(2, "unexpected argument `junk`: pmdb -batch -x :oom PID LIMIT [SECONDS]\n");
+    home.run(&["-batch", "-x", ":tour", "demo", "x"]).failed(2, "unexpected argument `x`: pmdb demo -x :tour\n");
+    home.run(&["-batch", "-ex", "print 1", "self", "by"]).failed(2, "argument `by`: `-ex` reads no arguments\n");
     home.run(&["-batch", "-x", "no-file", NOBODY]).failed(2, "cannot read no-file: no such file or directory\n");
     home.run(&["translate", "phys:0x1000"]).failed(2, "`pmdb who phys:0x1000` lists those that map the frame\n");
     home.run(&["who", "0x1000"]).failed(2, "`pmdb who phys:0x1000` or `pmdb PID who 0x1000`\n");

@@ -380,8 +380,7 @@ fn names_are_left_out_on_request() {
     let folder = tempfile::Builder::new().prefix(STRANGE).tempdir().expect("a directory");
     let program = folder.path().join(format!("{STRANGE}-1"));
     executable::copy(std::fs::canonicalize("/bin/sleep").expect("a program"), &program);
-    let mut command = Command::new(&program);
-    let mut running = command.arg("1000").env(STRANGE, STRANGE).spawn().expect("it starts");
+    let running = executable::Running::start(Command::new(&program).arg("1000").env(STRANGE, STRANGE));
     let pid = running.id().to_string();
     let mapped = |text: &str| text.contains(STRANGE) && text.contains("[stack]");
     while !std::fs::read_to_string(format!("/proc/{pid}/maps")).is_ok_and(|text| mapped(&text)) {
@@ -399,8 +398,7 @@ fn names_are_left_out_on_request() {
         rows.filter(|row| row["type"] == "region").collect::<Vec<_>>()
     };
     let (before, after) = (regions(named_path), regions(nameless_path));
-    running.kill().expect("it ends");
-    running.wait().expect("it ends");
+    drop(running);
     assert!(written.status.success(), "{}", text(&written));
     assert!(text(&written).contains("numbers replace names"), "{}", text(&written));
     assert!(text(&both).contains("memory contains names"), "{}", text(&both));

@@ -1,8 +1,8 @@
 //! The codes of errors: each is reached, stands in the record and at the end of the request, and gives its exit status.
 
+use crate::executable::Running;
 use crate::run::{Home, NOBODY, Run};
 use serde_json::Value;
-use std::process::Command;
 
 /// A line that fails, the code of its error, and the exit status.
 const FAILING: &[(&[&str], &str, &str, i32)] = &[
@@ -48,7 +48,7 @@ fn each_failure_has_its_code_and_its_exit_status() {
 
 #[test]
 fn a_process_that_has_ended_is_gone_and_one_that_never_was_is_not() {
-    let mut child = Command::new("sleep").arg("600").spawn().expect("it starts");
+    let mut child = Running::sleep("sleep");
     let home = Home::new();
     let kill = format!("!kill -9 {}", child.id());
     let line = format!("attach {}\nset shell errors off\n{kill}\nwatch all for 20s\nregions\n", child.id());

@@ -1,8 +1,7 @@
 //! What `--complete` answers the scripts of the shells. How Tab uses it is in `tests/prompt/shells.rs`.
 
-use crate::executable;
+use crate::executable::{self, Running};
 use crate::run::Home;
-use std::process::{Child, Command};
 
 fn answer(words: &[&str]) -> Vec<String> {
     let home = Home::new();
@@ -28,7 +27,7 @@ fn words(words: &[&str]) -> Vec<String> {
 
 /// A process whose name would run in a shell.
 struct Hostile {
-    process: Child,
+    process: Running,
     _home: Home,
 }
 
@@ -39,15 +38,7 @@ impl Hostile {
         let home = Home::new();
         let program = home.path(Hostile::NAME);
         executable::copy("/bin/sleep", &program);
-        let process = Command::new(program).arg("600").spawn().expect("a process");
-        Hostile { process, _home: home }
-    }
-}
-
-impl Drop for Hostile {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        Hostile { process: Running::sleep(program), _home: home }
     }
 }
 

@@ -1,5 +1,6 @@
 //! What programs read: `--json` and `--serve`.
 
+use crate::executable::Running;
 use crate::run::{Home, NOBODY, PMDB};
 use crate::skips::skip;
 use serde_json::{Value, json};
@@ -109,7 +110,7 @@ fn replies_come_while_the_conversation_goes_on() {
 #[test]
 fn the_end_of_the_target_is_told_in_the_request_that_meets_it() {
     use std::io::{BufRead, BufReader, Write};
-    let mut target = Command::new("sleep").arg("600").spawn().unwrap();
+    let mut target = Running::sleep("sleep");
     let home = Home::new();
     let mut child =
         home.command(&["--serve", "-p", &target.id().to_string()]).stdin(std::process::Stdio::piped()).spawn().unwrap();
@@ -189,12 +190,11 @@ fn a_request_may_be_an_object_with_an_id_a_form_and_several_lines() {
 
 #[test]
 fn a_request_goes_on_where_the_same_line_stopped_whatever_came_in_between() {
-    let mut target = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let target = Running::sleep("sleep");
     let again = r#"{"line":"x/2xb $sp","continue":true}"#;
     let requests = format!("x/2xb $sp\nprint 1\n{again}\n{again}\nx/2xb $sp\n");
     let objects = answers(&["-p", &target.id().to_string()], &requests);
-    target.kill().unwrap();
-    target.wait().unwrap();
+    drop(target);
     let rows = objects.iter().filter_map(|object| object["address"].as_str());
     let rows: Vec<u64> = rows.map(|at| u64::from_str_radix(&at[2..], 16).unwrap()).collect();
     let Some(&first) = rows.first() else { panic!("{objects:?}") };
@@ -203,7 +203,7 @@ fn a_request_goes_on_where_the_same_line_stopped_whatever_came_in_between() {
 
 #[test]
 fn a_request_that_reached_its_end_begins_again() {
-    let mut target = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let target = Running::sleep("sleep");
     let below = "start(region($sp)) - 2p";
     let requests = [
         &format!("set $r = {below}..end(region($sp))"),
@@ -213,8 +213,7 @@ fn a_request_that_reached_its_end_begins_again() {
         r#"{"line":"walk $r limit 1","continue":true}"#,
     ];
     let objects = answers(&["-p", &target.id().to_string()], &format!("{}\n", requests.join("\n")));
-    target.kill().unwrap();
-    target.wait().unwrap();
+    drop(target);
     let rows = objects.iter().filter(|object| object["type"] == "pages");
     let starts: Vec<&Value> = rows.map(|row| &row["start"]).collect();
     assert!(matches!(starts[..], [first, again, last] if first == again && again == last), "{starts:?}: {objects:?}");

@@ -1,6 +1,6 @@
 //! Exit statuses, and what stops a run.
 
-use crate::executable;
+use crate::executable::{self, Running};
 use crate::run::{Home, NOBODY, PMDB};
 use crate::skips::skip;
 use std::io::Read;
@@ -58,8 +58,7 @@ fn a_name_of_several_processes_is_no_process_and_those_that_have_exited_do_not_c
     let program = home.path(&name);
     executable::copy("/bin/sleep", &program);
     // Once it has become the program, which is when spawn returns, it bears the name.
-    let mut one = Command::new(&program).arg("600").spawn().unwrap();
-    let mut two = Command::new(&program).arg("600").spawn().unwrap();
+    let (mut one, mut two) = (Running::sleep(&program), Running::sleep(&program));
     let (first, second) = (one.id().to_string(), two.id().to_string());
     home.run(&["-p", &name, "-batch"]).failed(2, &format!("2 processes are called `{name}`: choose a PID\n"));
     let all = home.run(&[&name, "account", "by", "mapping"]);
@@ -89,13 +88,12 @@ fn a_name_of_several_processes_is_no_process_and_those_that_have_exited_do_not_c
     std::fs::remove_file(&program).unwrap();
     let longer = format!("{name}-worker");
     executable::copy("/bin/sleep", home.path(&longer));
-    let mut worker = Command::new(home.path(&longer)).arg("600").spawn().unwrap();
+    let worker = Running::sleep(home.path(&longer));
     let similar = format!("no process is called `{name}`; similar names: ");
     home.run(&["-p", &name, "-batch"]).failed(3, &similar).failed(3, &longer);
     let line = format!("account \"{name}\"");
     home.run(&["-batch", "-ex", &line]).failed(3, &similar).failed(3, &longer);
-    worker.kill().unwrap();
-    worker.wait().unwrap();
+    drop(worker);
     home.run(&["-p", "regions", "-batch"]).failed(3, "`regions` is a command: `pmdb PID regions`\n");
     home.run(&["-p", "print", "-batch"]).failed(3, "`pmdb PID print`, without a process `pmdb -batch -ex print`");
     home.run(&["-p", "info", "-batch"]).failed(3, "`pmdb PID info \u{2026}`\n");

@@ -4,7 +4,7 @@ mod input;
 mod outside;
 mod shells;
 
-use crate::executable;
+use crate::executable::{self, Running};
 use crate::skips::skip;
 use crate::terminal::Session;
 use rexpect::process::{Signal, WaitStatus};
@@ -12,7 +12,7 @@ use rustix::fs::Mode;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -80,24 +80,6 @@ impl Terminal {
 
     fn history(&self) -> String {
         fs::read_to_string(self.home.path().join(".local/state/pmdb/history")).expect("a history")
-    }
-}
-
-/// A process that ends with the test.
-struct Running(Child);
-
-impl Running {
-    fn new(program: &Path) -> Running {
-        let mut command = Command::new(program);
-        command.stdin(Stdio::null()).stdout(Stdio::null());
-        Running(command.spawn().expect("it starts"))
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        _ = self.0.kill();
-        _ = self.0.wait();
     }
 }
 
@@ -290,9 +272,9 @@ fn tab_completes_source_files_before_a_line() {
             return skip("tab_completes_source_files_before_a_line", "no gcc that works");
         }
     }
-    let of = |name: &str| Running::new(&home.path().join(name));
+    let of = |name: &str| Running::start(&mut Command::new(home.path().join(name)));
     let [client, server] = ["client", "server"].map(of);
-    let mut terminal = Terminal::at_home(home, &["-p", &client.0.id().to_string()]);
+    let mut terminal = Terminal::at_home(home, &["-p", &client.id().to_string()]);
     // What was typed before, and how it is to come.
     for (typed, whole) in [
         ("qzcl", "qzclient.c:"),
@@ -305,7 +287,7 @@ fn tab_completes_source_files_before_a_line() {
         let said = terminal.answer("3");
         assert!(said.contains("qzclient.c:3") && said.contains("main"), "{said}");
     }
-    terminal.answer(&format!("attach {}", server.0.id()));
+    terminal.answer(&format!("attach {}", server.id()));
     terminal.types("info line 'qzser\t");
     let shown = terminal.sees(".c':");
     assert!(shown.contains("qzserver\\x1b]0;title\\x07"), "{shown:?}");
@@ -387,9 +369,8 @@ fn ctrl_c_leaves_nothing_of_a_progress_line() {
 /// The last picture stays, with its legend; then come the summary and the prompt.
 #[test]
 fn a_timeline_ends_in_order_by_ctrl_c_and_by_the_end_of_the_process() {
-    let mut sleep = Command::new("sleep");
-    let mut watched = Running(sleep.arg("600").spawn().expect("it starts"));
-    let mut terminal = Terminal::new(&["-p", &watched.0.id().to_string()]);
+    let mut watched = Running::sleep("sleep");
+    let mut terminal = Terminal::new(&["-p", &watched.id().to_string()]);
     let ends_in_order = |shown: &str, end: &str| {
         let (_, picture) = shown.rsplit_once("samples 1 to ").expect("a picture");
         let parts = ["legend: ", "watched for ", end];
@@ -412,8 +393,8 @@ fn a_timeline_ends_in_order_by_ctrl_c_and_by_the_end_of_the_process() {
 
     terminal.enters(watch);
     terminal.sees("samples 1 to 3, ");
-    watched.0.kill().expect("it is there");
-    watched.0.wait().expect("it ends");
+    watched.kill().expect("it is there");
+    watched.wait().expect("it ends");
     let shown = format!("samples 1 to 3, {}", terminal.sees(PROMPT));
     ends_in_order(&shown, "ended because the process exited");
 }
@@ -669,7 +650,7 @@ fn a_history_that_cannot_be_kept_is_said_once() {
 
 #[test]
 fn the_end_of_the_target_is_said_once() {
-    let mut child = Command::new("sleep").arg("600").spawn().expect("a process");
+    let mut child = Running::sleep("sleep");
     let mut terminal = Terminal::new(&[&child.id().to_string()]);
     terminal.answer("echo on");
     child.kill().expect("it dies");
@@ -737,12 +718,11 @@ fn tab_makes_the_name_of_a_process_one_argument() {
     let mut terminal = Terminal::new(&["-nx"]);
     let program = terminal.home.path().join("ww|tee made");
     executable::copy("/bin/sleep", &program);
-    let mut command = Command::new(&program);
-    let process = Running(command.arg("600").spawn().expect("it starts"));
+    let process = Running::sleep(&program);
     terminal.types("attach ww\t");
     terminal.sees("'ww|tee made'");
     terminal.types("\r");
-    terminal.sees(&format!("{} (ww|tee made)", process.0.id()));
+    terminal.sees(&format!("{} (ww|tee made)", process.id()));
     terminal.sees(PROMPT);
     assert!(!terminal.home.path().join("made").exists(), "it ran");
 }

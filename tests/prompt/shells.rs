@@ -4,12 +4,13 @@
 //! the program is what counts.
 
 use super::PATIENCE;
+use crate::executable::{self, Running};
 use crate::skips::skip;
 use crate::terminal::Session;
+use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::{fs, thread};
+use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 const SHELL: &str = "shell> ";
@@ -106,38 +107,18 @@ impl Shell {
     }
 }
 
-/// A process whose name would make a file in a shell.
-struct Hostile(Child);
-
-impl Hostile {
-    fn new(home: &Path) -> Hostile {
-        let program = home.join("zz\"$(>made)");
-        fs::copy("/bin/sleep", &program).expect("a copy");
-        let mut command = Command::new(program);
-        command.arg("600");
-        // Another test may have forked while the copy was open for writing.
-        for _ in 0..1000 {
-            match command.spawn() {
-                Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => thread::yield_now(),
-                started => return Hostile(started.expect("a process")),
-            }
-        }
-        panic!("the copy stays open for writing");
-    }
-}
-
-impl Drop for Hostile {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Starts a process whose name would make a file in a shell.
+fn hostile(home: &Path) -> Running {
+    let program = home.join("zz\"$(>made)");
+    executable::copy("/bin/sleep", &program);
+    Running::sleep(program)
 }
 
 fn completes(test: &str, name: &str) {
     let Some(mut shell) = Shell::new(name) else {
         return skip(test, &format!("there is no {name} here"));
     };
-    let hostile = Hostile::new(shell.home.path());
+    let hostile = hostile(shell.home.path());
     for (keys, given) in [
         ("pmdb -ba\tdem\twal\t", "-batch|demo|walk"),
         ("pmdb --keep\t", "--keep-going"),

@@ -4,9 +4,11 @@
 use super::interrupt::Interrupts;
 use super::shell::{self, ShellIo, ShellPermit};
 use crate::command::LANGUAGE;
-use crate::render::cut;
+use crate::render::units::counted;
+use crate::render::{cut, printable};
 use crate::report::Stopped;
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::process::Child;
@@ -18,7 +20,12 @@ const QUESTION: &str = "--Type <RET> for more, q to quit, c to continue without 
 const NOT_RUN: &str = "This was not run: type q first, then the command at the prompt.";
 
 /// The remark for a line that is neither an answer nor a command.
-const NO_ANSWER: &str = "Not an answer: Enter shows more, q quits, c continues without paging. A command runs.";
+const NO_ANSWER: &str = "\
+Enter  show the next screen
+q      stop
+c      show the rest without stopping
+/TEXT  go on at the next line with this text, n at the one after it
+A line that is a command stops the output and runs.";
 
 /// Counts rows, and stops with a question when the screen is full. A command in the place of an answer leaves it.
 #[derive(Debug)]
@@ -32,6 +39,32 @@ pub struct Pager<'a> {
     width: usize,
     rows: usize,
     is_paging: bool,
+    search: Option<Search>,
+    /// The text of the last search.
+    sought: Option<String>,
+}
+
+/// A search for a line. Those before it are not shown.
+#[derive(Debug)]
+struct Search {
+    text: String,
+    skipped: u64,
+    /// The last of the skipped lines.
+    last: VecDeque<Vec<u8>>,
+}
+
+impl Search {
+    fn finds(&self, line: &[u8]) -> bool {
+        without_colours(&String::from_utf8_lossy(line)).contains(&self.text)
+    }
+
+    fn skip(&mut self, line: &[u8], kept: usize) {
+        self.skipped += 1;
+        self.last.push_back(line.to_vec());
+        if self.last.len() > kept {
+            self.last.pop_front();
+        }
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -39,6 +72,8 @@ enum PagerKey {
     More,
     Rest,
     Leave,
+    /// Search for this, or again for the last.
+    Search(Option<String>),
     /// Leave, and run this.
     Run(String),
 }
@@ -47,8 +82,17 @@ impl<'a> Pager<'a> {
     /// Makes a pager for a screen of this size; `None` if the screen has no room for a row and the question.
     pub fn new(interrupts: &'a Interrupts, height: usize, width: usize, user_commands: Vec<String>) -> Option<Self> {
         let width = width.max(1);
-        let command = None;
-        (height >= 2).then_some(Pager { interrupts, user_commands, command, height, width, rows: 0, is_paging: true })
+        (height >= 2).then_some(Pager {
+            interrupts,
+            user_commands,
+            command: None,
+            height,
+            width,
+            rows: 0,
+            is_paging: true,
+            search: None,
+            sought: None,
+        })
     }
 
     /// Takes the command that was typed in the place of an answer.
@@ -62,6 +106,18 @@ impl<'a> Pager<'a> {
     /// Fails with `BrokenPipe` if the reader leaves, with `Interrupted` on Ctrl-C, and with the errors of `output`.
     pub fn write(&mut self, text: &[u8], output: &mut dyn Write) -> io::Result<()> {
         for line in text.split_inclusive(|&byte| byte == b'\n') {
+            match self.search.take() {
+                Some(search) if search.finds(line) => {
+                    writeln!(output, "({} skipped)", counted(search.skipped, "line"))?;
+                    self.rows = 1;
+                }
+                Some(mut search) => {
+                    search.skip(line, self.height.saturating_sub(2));
+                    self.search = Some(search);
+                    continue;
+                }
+                None => {}
+            }
             if self.is_paging {
                 let rows = rows(line, self.width);
                 if self.rows > 0 && self.rows + rows >= self.height {
@@ -74,18 +130,38 @@ impl<'a> Pager<'a> {
         output.flush()
     }
 
+    /// Ends the output: a search that has found nothing shows its last lines.
+    ///
+    /// # Errors
+    /// Those of `output`.
+    pub fn finish(&mut self, output: &mut dyn Write) -> io::Result<()> {
+        let Some(Search { text, skipped, last }) = self.search.take() else {
+            return Ok(());
+        };
+        let unseen = skipped - last.len() as u64;
+        writeln!(output, "({} skipped: no line has `{}`)", counted(unseen, "line"), printable(&text))?;
+        last.iter().try_for_each(|line| output.write_all(line))
+    }
+
     fn ask(&mut self, output: &mut dyn Write) -> io::Result<()> {
         let key = loop {
             write!(output, "{}", question(self.width))?;
             output.flush()?;
-            if let Some(key) = read_answer(io::stdin().as_fd(), self.interrupts, &self.user_commands)? {
-                break key;
+            match read_answer(io::stdin().as_fd(), self.interrupts, &self.user_commands)? {
+                Some(PagerKey::Search(None)) if self.sought.is_none() => {}
+                Some(key) => break key,
+                None => {}
             }
             writeln!(output, "{NO_ANSWER}")?;
         };
         match key {
             PagerKey::More => self.rows = 0,
             PagerKey::Rest => self.is_paging = false,
+            PagerKey::Search(text) => {
+                self.sought = text.or(self.sought.take());
+                let search = |text| Search { text, skipped: 0, last: VecDeque::new() };
+                self.search = self.sought.clone().map(search);
+            }
             PagerKey::Leave => return Err(io::ErrorKind::BrokenPipe.into()),
             PagerKey::Run(line) => {
                 self.command = Some(line);
@@ -148,8 +224,12 @@ fn read_answer(
         line if line.trim_ascii().is_empty() => Some(PagerKey::More),
         line if is_letter(line, b'q') => Some(PagerKey::Leave),
         line if is_letter(line, b'c') => Some(PagerKey::Rest),
+        line if is_letter(line, b'n') => Some(PagerKey::Search(None)),
         line => {
             let line = String::from_utf8_lossy(line);
+            if let Some(text) = line.strip_prefix('/') {
+                return Ok(Some(PagerKey::Search(Some(text.to_owned()).filter(|text| !text.is_empty()))));
+            }
             let first = line.split_whitespace().next().unwrap_or_default();
             let is_command = user_commands.iter().any(|name| name == first) || LANGUAGE.parse_line(&line).is_ok();
             is_command.then(|| PagerKey::Run(line.into_owned()))
@@ -190,18 +270,27 @@ pub(super) fn rows(line: &[u8], width: usize) -> usize {
 
 /// Returns how many columns text needs, without colours.
 fn columns(text: &str) -> usize {
-    let mut columns = 0;
+    without_colours(text).chars().fold(0, |columns, c| match c {
+        // A tab extends to the next eighth column.
+        '\t' => columns + 8 - columns % 8,
+        c => columns + c.width().unwrap_or(0),
+    })
+}
+
+/// Returns text without colours: ESC [ digits and semicolons m
+fn without_colours(text: &str) -> Cow<'_, str> {
+    if !text.contains('\x1b') {
+        return Cow::Borrowed(text);
+    }
     let mut chars = text.chars();
+    let mut plain = String::with_capacity(text.len());
     while let Some(c) = chars.next() {
         match c {
-            // A colour: ESC [ digits and semicolons m
             '\x1b' => _ = chars.by_ref().find(|c| c.is_ascii_alphabetic()),
-            // A tab extends to the next eighth column.
-            '\t' => columns += 8 - columns % 8,
-            c => columns += c.width().unwrap_or(0),
+            c => plain.push(c),
         }
     }
-    columns
+    Cow::Owned(plain)
 }
 
 /// The options of less, unless LESS is set: show colours, and leave the text on the screen at the end.
@@ -297,9 +386,27 @@ mod tests {
         for command in ["compare children", "quit", "walk all where dirty by state top 5 | grep -c x", "again 3"] {
             assert_eq!(answer(&format!("{command}\n")), Some(PagerKey::Run(command.to_owned())));
         }
+        assert_eq!(answer("/main\n"), Some(PagerKey::Search(Some("main".to_owned()))));
+        assert_eq!((answer("/\n"), answer("n\n")), (Some(PagerKey::Search(None)), Some(PagerKey::Search(None))));
         for other in ["cc\n", "no\n", "y\n"] {
             assert_eq!(answer(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn a_search_skips_lines_and_shows_the_last_ones_if_none_has_the_text() {
+        let interrupts = Interrupts::listen().unwrap();
+        let shown = |text: &str| {
+            let mut pager = Pager::new(&interrupts, 5, 80, Vec::new()).unwrap();
+            pager.search = Some(Search { text: text.to_owned(), skipped: 0, last: VecDeque::new() });
+            let mut screen = Vec::new();
+            pager.write(b"a\nb\nc\n", &mut screen).unwrap();
+            pager.write(b"m\x1b[1mai\x1b[0mn\ne\n", &mut screen).unwrap();
+            pager.finish(&mut screen).unwrap();
+            String::from_utf8(screen).unwrap()
+        };
+        assert_eq!(shown("main"), "(3 lines skipped)\nm\x1b[1mai\x1b[0mn\ne\n");
+        assert_eq!(shown("z"), "(2 lines skipped: no line has `z`)\nc\nm\x1b[1mai\x1b[0mn\ne\n");
     }
 
     #[test]

@@ -126,7 +126,7 @@ impl<'a> Printer<'a> {
         }
         if self.failure.is_none() {
             let finished = self.renderer.finish(&mut self.text);
-            let written = finished.and_then(|()| self.write_text()).and_then(|()| self.destination.flush());
+            let written = finished.and_then(|()| self.write_text()).and_then(|()| self.destination.end_page());
             self.failure = written.err();
         }
         let ended = match self.failure {
@@ -419,6 +419,14 @@ impl<'a> Destination<'a> {
         };
         *self = Destination::pipe(held_rows.start()?, true, Budget::unlimited())?;
         self.write(held_rows.text())
+    }
+
+    /// Ends the output of a command.
+    fn end_page(&mut self) -> io::Result<()> {
+        if let Destination::Screen { output, pager: Some(pager), .. } = self {
+            pager.finish(output)?;
+        }
+        self.flush()
     }
 
     /// Flushes the buffer. Held rows are written to the screen, and the user's pager will not start.

@@ -456,7 +456,7 @@ fn long_output_stops_at_each_screen() {
     terminal.enters("show");
     terminal.sees("without paging--");
     terminal.types("nonsense\r");
-    terminal.sees("Not an answer: Enter shows more, q quits, c continues without paging.");
+    terminal.sees("c      show the rest without stopping");
     terminal.sees("without paging--");
     terminal.types("print 40 + 2\rprint 40 + 3\r");
     terminal.sees("print 40 + 2");

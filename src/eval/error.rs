@@ -24,6 +24,8 @@ pub struct Error {
     pub stopped: Option<Stopped>,
     /// The kind of error, for programs.
     pub code: ErrorCode,
+    /// Whether nothing has the name at this place: a word of the language may be meant.
+    pub is_unknown_name: bool,
 }
 
 /// Returns the code of an error of reading.
@@ -51,12 +53,25 @@ pub fn code_of_unknown(reason: &Reason) -> ErrorCode {
 impl Error {
     /// Makes an error at a place.
     pub fn new(at: Span, message: impl Into<String>) -> Self {
-        Error { at, message: message.into(), hint: None, cause: None, stopped: None, code: ErrorCode::Evaluation }
+        Error {
+            at,
+            message: message.into(),
+            hint: None,
+            cause: None,
+            stopped: None,
+            code: ErrorCode::Evaluation,
+            is_unknown_name: false,
+        }
     }
 
     /// Makes an error that no change of the expression would avoid, such as a pipe with `--no-shell`.
     pub fn refused(at: Span, message: impl Into<String>) -> Self {
         Error { code: ErrorCode::Failed, ..Error::new(at, message) }
+    }
+
+    /// Marks that nothing has the name at this place.
+    pub fn of_unknown_name(self) -> Self {
+        Error { is_unknown_name: true, ..self }
     }
 
     /// Adds a remedy.
@@ -74,6 +89,7 @@ impl Error {
             code: code_of(&cause),
             cause: Some(Box::new(cause)),
             stopped: None,
+            is_unknown_name: false,
         }
     }
 

@@ -154,7 +154,7 @@ impl Evaluator<'_> {
         if let Some(operand) = operand_of_clause(name) {
             return Error::new(at, format!("`{name}` needs {operand}"));
         }
-        let error = Error::new(at, format!("no symbol, region or module is called `{name}`"));
+        let error = Error::new(at, format!("no symbol, region or module is called `{name}`")).of_unknown_name();
         if looks_hexadecimal(name) {
             return error.hint(hexadecimal_hint(name));
         }

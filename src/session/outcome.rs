@@ -3,8 +3,9 @@
 //! CI.
 
 use crate::command::{self, LANGUAGE};
+use crate::eval;
 use crate::kernel::Name;
-use crate::lang::{Span, SyntaxError};
+use crate::lang::{Expected, Span, SyntaxError, near};
 use crate::report::{AssertionReport, AssertionValue, AssertionsSummary, ErrorCode, ErrorPlace, ErrorReport};
 use std::fmt::Write;
 use std::ops::ControlFlow;
@@ -122,6 +123,7 @@ impl<'a> Input<'a> {
     /// Makes the report of a failed command; `None` if the command was only stopped.
     pub fn command(&self, error: command::Error) -> Option<ErrorReport> {
         let (code, hint) = (error.code(), error.remedy().map(|hint| LANGUAGE.respelled(hint, self.text)));
+        let hint = self.meant_word(&error).or(hint);
         let report = match error {
             command::Error::Stopped(_) => None,
             command::Error::Evaluation(error) => {
@@ -135,6 +137,21 @@ impl<'a> Input<'a> {
             other => Some(self.about_line(other.message())),
         };
         report.map(|report| ErrorReport { code, hint, ..report })
+    }
+}
+
+impl Input<'_> {
+    /// Returns the hint for a name that nothing has, where a word of the language may be meant: `account childs`.
+    fn meant_word(&self, error: &command::Error) -> Option<String> {
+        let command::Error::Evaluation(eval::Error { at, is_unknown_name: true, .. }) = error else {
+            return None;
+        };
+        let typed = self.text.get(at.start..at.end)?;
+        let kinds = LANGUAGE.expectation(self.text, at.start).kinds.into_iter();
+        let words = kinds.filter_map(|kind| if let Expected::Word(word) = kind { Some(word) } else { None });
+        let word = near(typed, words).into_iter().next()?;
+        let (before, behind) = (self.text.get(..at.start)?, self.text.get(at.end..)?);
+        Some(format!("did you mean `{}`?", format!("{before}{word}{behind}").trim()))
     }
 }
 

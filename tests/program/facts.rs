@@ -106,9 +106,15 @@ fn what_is_no_memory_leads_to_the_line_that_was_meant() {
         ("frame 0x12345000", "`flags phys:ADDRESS`"),
         ("account children by pid", "`account children`"),
         ("account by region, node", "`walk all by region, state` has two"),
+        ("account childs by mapping", "did you mean `account children by mapping`?"),
+        ("account frmaes", "did you mean `account frames`?"),
+        ("heap childs", "did you mean `children`?"),
+        ("huge region demo_buffer with content", "did you mean `huge region(demo_buffer) with content`?"),
     ] {
         demo(line).failed(1, hint);
     }
+    demo("compare childs").failed(3, "did you mean `compare children`?");
+    demo("account of childs").failed(3, "did you mean `children`?");
     let home = Home::new();
     home.file("old.capture", b"a capture");
     home.run(&["-batch", "-ex", "compare old.capture", "demo"]).failed(3, "`diff from old.capture`");

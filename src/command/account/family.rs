@@ -305,7 +305,7 @@ fn called(name: &str, context: &mut Context) -> Result<Vec<ProcessHandle>, Error
     let others = if machine.is_captured() { Vec::new() } else { process::similar_names(name) };
     let called = called.map_err(|error| match error {
         process::Error::Gone { what, .. } => {
-            process::Error::no_such_process(what + &attach::guess(name, &others, std::iter::empty()))
+            process::Error::no_such_process(what + &attach::guess(name, &others, std::iter::once("children")))
         }
         error => error,
     })?;

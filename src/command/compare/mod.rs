@@ -271,6 +271,9 @@ fn pid(value: &Spanned<lang::Expression>, context: &mut Context) -> Result<u32, 
                 }
                 error => Err(error),
             },
+            Err(Error::Target(error @ process::Error::Gone { .. })) => {
+                Err(eval::Error::target(value.at, error).of_unknown_name().into())
+            }
             found => Ok(found?.pid),
         };
     }

@@ -68,11 +68,11 @@ enum Rank {
     Flag,
     /// Only where one is begun.
     Function,
+    Option,
     /// Names of the program.
     Symbol,
     /// Regions, processes, files.
     Name,
-    Option,
     Variable,
 }
 
@@ -97,6 +97,13 @@ pub struct Offer {
     pub shown: String,
     /// The text that replaces the word in the line.
     pub typed: String,
+}
+
+impl Offer {
+    /// Returns whether it is a name, and not a word of the language.
+    pub fn is_name(&self) -> bool {
+        self.rank >= Rank::Symbol
+    }
 }
 
 struct Offers<'a> {

@@ -151,6 +151,32 @@ impl Expected {
         }
     }
 
+    /// Returns the alternative as usages write it: a word, or what stands for one in capitals. `None` for marks and other
+    /// alternatives that usages leave out.
+    pub fn in_usage(self) -> Option<&'static str> {
+        Some(match self {
+            Expected::Word(word) | Expected::Option(word) => word,
+            Expected::Command => "COMMAND",
+            Expected::Range => "RANGE",
+            Expected::Expression => "ADDRESS",
+            Expected::Symbol => "SYMBOL",
+            Expected::Pattern => "VALUE",
+            Expected::Number => "N",
+            Expected::Duration => "DURATION",
+            Expected::PageField | Expected::RegionField => "FILTER",
+            Expected::Key(_) => "KEY",
+            Expected::Snapshot | Expected::NewCommand => "NAME",
+            Expected::Process => "PID|NAME",
+            Expected::ProcessName | Expected::QuotedText => "\"NAME\"",
+            Expected::Cgroup => "PATH",
+            Expected::File | Expected::Script => "FILE",
+            Expected::Topic => "TOPIC",
+            Expected::Regex => "REGEX",
+            Expected::RegionName | Expected::Text => "TEXT",
+            _ => return None,
+        })
+    }
+
     /// The functions that may begin a value here.
     pub(super) fn functions(self) -> Vec<&'static str> {
         match self {

@@ -1,11 +1,12 @@
 //! Help while typing: completion, hints, colours.
 
-use crate::command::{self, LANGUAGE};
+use super::offer_list;
+use crate::command::{self, LANGUAGE, Offer};
 use crate::kernel::text::is_plain;
 use crate::lang::highlight::Class;
 use crate::lang::{Expected, Resolved, Span, grammar, script};
 use crate::render::{Role, Theme, cut};
-use crate::session::{PROMPT, Session};
+use crate::session::{self, PROMPT, Session};
 use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::{Hint, Hinter};
@@ -55,8 +56,11 @@ impl Completer for Assistant<'_> {
     fn complete(&self, line: &str, pos: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
         let session = self.session.borrow();
         let (start, offers) = command::complete(session.state(), line, pos, command::BETWEEN_KEYS);
-        let pairs = offers.into_iter().map(|offer| Pair { display: offer.shown, replacement: offer.typed });
-        Ok((start, pairs.collect()))
+        let (names, words): (Vec<Offer>, Vec<Offer>) = offers.into_iter().partition(Offer::is_name);
+        let pair = |offer: Offer| Pair { display: offer.shown, replacement: offer.typed };
+        let groups = [words, names].map(|group| group.into_iter().map(pair).collect());
+        // The editor assumes as much of a terminal that does not report it.
+        Ok((start, offer_list::of_groups(groups, session::terminal_width().unwrap_or(80))))
     }
 }
 
@@ -84,7 +88,7 @@ impl Assistant<'_> {
             None => usize::MAX,
         };
         // A line that wraps jumps while it is typed.
-        usage(line).map(|usage| Usage(cut(&usage, room).into_owned()))
+        usage(line).map(|usage| Usage(cut_at_blank(&usage, room)))
     }
 }
 
@@ -205,16 +209,29 @@ pub(super) fn usage(line: &str) -> Option<String> {
         let usage = grammar::usage(&name)?;
         return usage.strip_prefix(name.as_str()).map(|rest| rest.trim_start().to_owned());
     }
-    let clauses: Vec<&str> = LANGUAGE
-        .expectation(line, line.len())
-        .kinds
-        .into_iter()
-        .filter_map(|kind| match kind {
-            Expected::Word(word) => Some(word),
-            _ => None,
-        })
-        .collect();
-    (!clauses.is_empty()).then(|| format!("[{}]", clauses.join(" | ")))
+    let kinds = LANGUAGE.expectation(line, line.len()).kinds;
+    let may_end = kinds.contains(&Expected::End);
+    // The word for one of these is that of the whole.
+    let has_wider = kinds.iter().any(|kind| matches!(kind, Expected::Range | Expected::Pattern));
+    let kinds = kinds.into_iter().filter(|kind| !(has_wider && *kind == Expected::Expression));
+    let mut words: Vec<&str> = Vec::new();
+    for word in kinds.filter_map(Expected::in_usage) {
+        if !words.contains(&word) {
+            words.push(word);
+        }
+    }
+    let words = Some(words.join(" | ")).filter(|words| !words.is_empty())?;
+    Some(if may_end { format!("[{words}]") } else { words })
+}
+
+/// A text of at most `room` columns: a longer one ends after a word, with `…`.
+fn cut_at_blank(text: &str, room: usize) -> String {
+    let cut = cut(text, room);
+    if cut == text {
+        return cut.into_owned();
+    }
+    let kept = cut.rsplit_once(' ').map_or("", |(kept, _)| kept.trim_end_matches(['|', ' ']));
+    if kept.is_empty() { cut.into_owned() } else { format!("{kept} \u{2026}") }
 }
 
 /// The full name of the command, if `words` are a command and nothing more.
@@ -284,5 +301,22 @@ mod tests {
     fn behind_arguments_the_clauses_that_are_left_show() {
         let left = usage("walk all by state ").unwrap();
         assert!(left.contains("limit") && !left.contains("by"), "{left}");
+        for (line, left) in [
+            ("account cgroup ", "[PATH | by | with | limit | top | full]"),
+            ("account of ", "PID|NAME"),
+            ("region heap ", "[full]"),
+            ("find heap, ", "VALUE"),
+            ("compare children in ", "RANGE"),
+        ] {
+            assert_eq!(usage(line).as_deref(), Some(left), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_usage_is_cut_after_a_word() {
+        assert_eq!(cut_at_blank("RANGE [with PART]", 17), "RANGE [with PART]");
+        assert_eq!(cut_at_blank("RANGE [with PART]", 16), "RANGE [with \u{2026}");
+        assert_eq!(cut_at_blank("PATH | by | with", 9), "PATH \u{2026}");
+        assert_eq!(cut_at_blank("PATH", 3), "PA\u{2026}");
     }
 }

@@ -1,6 +1,7 @@
 //! The prompt: the line editor with its keys, its help while typing, and the history file.
 
 mod assistant;
+mod offer_list;
 mod terminal;
 
 use crate::access::words;

@@ -87,10 +87,10 @@ fn what_a_line_is_completed_with() {
     let with = |before: &[&'static str], more: &[&'static str]| [before, more].concat();
     let table: Vec<(&str, Vec<&str>)> = vec![
         // Words, then what the program defines, then regions; a pointer for the memory there.
-        ("walk ", with(&with(&["all", "pfn:", "phys:"], &own), &with(&names, &["--how"]))),
+        ("walk ", with(&with(&["all", "pfn:", "phys:", "--how"], &own), &names)),
         ("huge in ", with(&with(&["all"], &own), &names)),
         ("walk region(", with(&with(&["all"], &values), &names)),
-        ("explain ", with(&with(&["huge"], &values), &with(&names, &["--how"]))),
+        ("explain ", with(&with(&["huge", "--how"], &values), &names)),
         ("walk *", vec!["frames", "total"]),
         ("huge region(*", vec!["frames", "total"]),
         ("print &", vec!["frames", "table", "total"]),

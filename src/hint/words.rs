@@ -132,7 +132,9 @@ pub(super) fn word_in_page_filter(failed: &Failure<'_>) -> Option<String> {
     }
     Some(match word {
         "resident" => format!("did you mean `{}`?", State::Present.word()),
-        "cow" | "copy_on_write" | "forked" => "`present and not exclusive` selects pages that others map too".into(),
+        "cow" | "copy_on_write" | "forked" => {
+            "`present and not exclusive` selects pages that are mapped more than once".into()
+        }
         "lazy_free" | "lazyfree" | "lazily_freed" => {
             "pages that were freed with MADV_FREE: `anonymous and not flags(swapbacked)`".into()
         }

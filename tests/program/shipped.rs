@@ -221,7 +221,7 @@ fn copy_on_write_tells_shared_from_copied() {
     assert_eq!(run.status.code(), Some(if frames_are_shown() { 0 } else { 4 }), "{errors}");
     if frames_are_shown() {
         let (_, lists) = report.split_once("Still shared:").expect("its part");
-        let (shared, own) = lists.split_once("Its own:").expect("two parts");
+        let (shared, own) = lists.split_once("Exclusive:").expect("two parts");
         assert!(shared.contains("[heap]") && own.contains("libc.so"), "{report}");
     }
     // Of the 16 pages there, the child has copied 4.

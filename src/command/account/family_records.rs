@@ -183,7 +183,7 @@ static CLASSES: Table<AccountFamilyClass> = Table::of(&[
     Column::number("share", 6, Role::Plain).cell(|_, row| share(row.bytes, row.of)),
     BAR.cell(|_, row| bar(row.bytes, row.of)),
     bytes("in rss").cell(|_, row| Cell::size(row.mapped)),
-    Column::word("class", 28, Role::Plain).cell(|_, row| Cell::new(words(row.class))),
+    Column::word("class", 29, Role::Plain).cell(|_, row| Cell::new(words(row.class))),
     Column::word("freed by", 34, Role::Plain).cell(|_, row| freed_in_parts(row)),
 ]);
 
@@ -207,8 +207,8 @@ static GROUPS: Table<AccountFamilyGroup> = Table::of(&[
     Column::number("share", 6, Role::Plain).rank(3).repeats().cell(|_, row| share(row.bytes, row.of)),
     BAR.cell(|_, row| bar(row.bytes, row.of)),
     bytes("in rss").cell(|_, row| Cell::size(row.mapped)),
-    Column::number("one process", 11, Role::Size).cell(|_, row| Cell::size(row.in_one)),
-    Column::number("others too", 10, Role::Size).rank(2).cell(|_, row| size_cell(&row.outside)),
+    Column::number("in one", 8, Role::Size).cell(|_, row| Cell::size(row.in_one)),
+    Column::number("outside", 8, Role::Size).rank(2).cell(|_, row| size_cell(&row.outside)),
     Column::number(PROCESSES, 9, Role::Plain)
         .cell(|_, row| row.processes.map_or_else(|| Cell::of(Role::Dim, "-"), Cell::count)),
 ]);
@@ -232,8 +232,8 @@ fn group_key(row: &AccountFamilyGroup) -> Cell<'_> {
 
 fn words(class: FamilyClass) -> &'static str {
     match class {
-        FamilyClass::PrivateOne => "private to one process",
-        FamilyClass::PrivateSeveral => "private, shared by forks",
+        FamilyClass::PrivateOne => "private memory of one process",
+        FamilyClass::PrivateSeveral => "private memory of several",
         FamilyClass::HeapInUse => "pages with chunks in use",
         FamilyClass::HeapFree => "heap pages, all free",
         FamilyClass::HeapUnclear => "anonymous, heap or not",
@@ -286,7 +286,7 @@ static MEMBERS: Table<AccountMember> = Table::of(&[
     PID.cell(|_, row| Cell::of(Role::Plain, row.pid.to_string())),
     bytes("rss").cell(|_, row| Cell::size(row.rss)),
     bytes(PSS).cell(|_, row| row.pss.map_or_else(|| Cell::of(Role::Dim, "-"), Cell::size)),
-    bytes("exclusive").cell(|_, row| size_cell(&row.alone)),
+    bytes("uss").cell(|_, row| size_cell(&row.alone)),
     Column::number(FREED_AT_EXIT, 13, Role::Size).cell(|_, row| size_cell(&row.ends)),
     Column::word("process", 16, Role::Name).cell(|_, row| process(row)),
 ]);

@@ -194,7 +194,7 @@ static GROUPS: Table<AccountGroup> = Table::of(&[
     bytes("bytes").cell(|_, row| Cell::size(row.bytes)),
     SHARE.rank(1).cell(|_, row| share(row.bytes, row.of)),
     BAR.cell(|_, row| bar(row.bytes, row.of)),
-    bytes("own").cell(|_, row| sum(row, OWN)),
+    bytes("anon").cell(|_, row| sum(row, ANON)),
     bytes("forked").cell(|_, row| sum(row, FORKED)),
     bytes("shmem").cell(|_, row| sum(row, SHMEM)),
     bytes("file").cell(|_, row| sum(row, FILE)),
@@ -202,7 +202,7 @@ static GROUPS: Table<AccountGroup> = Table::of(&[
 ]);
 
 /// The classes of each column.
-const OWN: &[AccountClass] = &[Anonymous, HeapInUse, HeapFree, HeapUnclear, PrivateCopies];
+const ANON: &[AccountClass] = &[Anonymous, HeapInUse, HeapFree, HeapUnclear, PrivateCopies];
 const FORKED: &[AccountClass] = &[Forked];
 const SHMEM: &[AccountClass] = &[ShmemHere, ShmemOthers, ShmemUnclear];
 const FILE: &[AccountClass] = &[FileHere, FileOthers, FileUnclear];
@@ -248,10 +248,10 @@ pub(super) fn words(class: AccountClass) -> &'static str {
         Forked => "shared since a fork",
         Merged => "merged (KSM)",
         PrivateUnclear => "anonymous, here or shared",
-        ShmemHere => "shared memory, exclusive",
+        ShmemHere => "shared memory, only here",
         ShmemOthers => "shared memory, with others",
         ShmemUnclear => "shared memory, unknown",
-        FileHere => "file pages, exclusive",
+        FileHere => "file pages, only here",
         FileOthers => "file pages, with others",
         FileUnclear => "file pages, unknown",
         Kernel => "of the kernel (vdso)",
@@ -459,7 +459,7 @@ mod tests {
     /// Merged pages need no fork.
     #[test]
     fn each_class_is_in_one_column() {
-        let columns = [OWN, FORKED, SHMEM, FILE, OTHER];
+        let columns = [ANON, FORKED, SHMEM, FILE, OTHER];
         for class in AccountClass::ALL {
             assert_eq!(columns.iter().filter(|column| column.contains(class)).count(), 1, "{class:?}");
         }

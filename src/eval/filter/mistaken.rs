@@ -24,12 +24,12 @@ pub(super) const EASILY_MISTAKEN: [(PageField, PageField, &str); 5] = [
     (
         PageField::Fact(PageFact::Shared),
         PageField::Fact(PageFact::Exclusive),
-        "`shared` selects the regions mapped with MAP_SHARED; `present and not exclusive` selects pages that others map too",
+        "`shared` selects the regions mapped with MAP_SHARED; `present and not exclusive` selects pages that are mapped more than once",
     ),
     (
         PageField::Fact(PageFact::Private),
         PageField::Fact(PageFact::Exclusive),
-        "`private` selects the regions mapped with MAP_PRIVATE; `present and exclusive` selects pages that nobody else maps",
+        "`private` selects the regions mapped with MAP_PRIVATE; `present and exclusive` selects pages that are mapped once",
     ),
 ];
 

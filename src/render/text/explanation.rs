@@ -205,11 +205,11 @@ fn whose(owner: Owner, kind: Option<Kind>, map_count: Option<u64>) -> String {
     };
     let object = if kind == Some(Kind::Secret) { "the secret memory" } else { "the page cache" };
     match (owner, map_count) {
-        (Owner::Sole, _) => "exclusive: mapped only here".into(),
+        (Owner::Sole, _) => "exclusive: mapped once".into(),
         (Owner::CopyOnWrite, _) => {
             format!("copy-on-write: {others} share it until one of them writes")
         }
-        (Owner::LeftOver, _) => "exclusive now: mapped only here (it was shared after a fork)".into(),
+        (Owner::LeftOver, _) => "exclusive now: mapped once (it was shared after a fork)".into(),
         (Owner::Merged, _) => format!("merged with equal pages: {others} share it until one of them writes"),
         (Owner::Object, Some(0 | 1)) => format!("{object}, mapped only here"),
         (Owner::Object, Some(_)) => format!("{object}: {others} share it"),

@@ -221,7 +221,7 @@ fn folios(lines: &mut Lines, label: &str, large: &LargeFolios) {
 fn part_words(name: &str) -> &'static str {
     match name {
         "present" => "in memory and mapped",
-        "private" => "mapped only here",
+        "private" => "mapped once",
         "shared" => "also mapped elsewhere",
         "swapped" => "in swap",
         "zero" => "the shared zero page",

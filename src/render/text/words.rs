@@ -131,7 +131,8 @@ pub fn field(name: &str) -> &str {
         "own_mappings" => "mappings by pmdb",
         "several" => "pages with several mappings here",
         "with_pmdb" => "mapped only here and by pmdb",
-        "alone" | "private" => "exclusive",
+        "alone" => "uss",
+        "private" => "exclusive",
         "ends" => "freed at exit",
         "to_copy" => "to copy",
         // Of all rows together, smaps may show it.

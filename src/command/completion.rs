@@ -1,5 +1,6 @@
 //! What could be typed next: the parser says which kinds, the target and the system say which names.
 
+use super::compiler_names::is_made;
 use super::floor::Commands;
 use super::floor::Group;
 use super::help::TOPICS;
@@ -551,37 +552,6 @@ impl Offers<'_> {
     }
 }
 
-/// Whether compiler or linker make a symbol of this name for each program.
-fn is_made(name: &str) -> bool {
-    const MADE: [&str; 24] = [
-        "_DYNAMIC",
-        "_GLOBAL_OFFSET_TABLE_",
-        "_IO_stdin_used",
-        "__FRAME_END__",
-        "__GNU_EH_FRAME_HDR",
-        "__TMC_END__",
-        "__abi_tag",
-        "__bss_start",
-        "__data_start",
-        "__do_global_dtors_aux",
-        "__do_global_dtors_aux_fini_array_entry",
-        "__dso_handle",
-        "__frame_dummy_init_array_entry",
-        "_dl_relocate_static_pie",
-        "_edata",
-        "_end",
-        "_etext",
-        "_fini",
-        "_init",
-        "_start",
-        "data_start",
-        "deregister_tm_clones",
-        "frame_dummy",
-        "register_tm_clones",
-    ];
-    MADE.contains(&name) || name.contains("@plt") || name.contains(".plt")
-}
-
 /// The module of `module!` at the end of what stands before the word.
 fn module_before(before: &str) -> Option<String> {
     let before = before.strip_suffix('!')?;
@@ -596,13 +566,6 @@ fn module_before(before: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_of_compilers_are_known() {
-        let made = ["_start", "frame_dummy", "__do_global_dtors_aux", "deregister_tm_clones", "_init", "puts@plt"];
-        assert!(made.into_iter().all(is_made));
-        assert!(!["main", "frames", "_private", "start", "init"].into_iter().any(is_made));
-    }
 
     #[test]
     fn the_module_before_a_symbol_is_found() {

@@ -11,6 +11,7 @@ mod capabilities;
 mod capture;
 mod change_groups;
 mod compare;
+mod compiler_names;
 mod complete;
 mod completion;
 mod control;

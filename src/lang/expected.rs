@@ -151,8 +151,8 @@ impl Expected {
         }
     }
 
-    /// Returns the alternative as usages write it: a word, or what stands for one in capitals. `None` for marks and other
-    /// alternatives that usages leave out.
+    /// Returns the alternative as usages write it: a word, or what stands for one in capitals. `None` for those that
+    /// usages leave out, such as marks.
     pub fn in_usage(self) -> Option<&'static str> {
         Some(match self {
             Expected::Word(word) | Expected::Option(word) => word,

@@ -2,18 +2,16 @@
 //! of a `define` that is seldom called, would otherwise fail only when they run.
 
 use super::base::Session;
-use super::interrupt::Interrupts;
 use super::job::resolve_beside;
-use super::lines::LineReader;
 use super::outcome::LineOutcome;
 use super::script;
 use crate::command::{Alias, LANGUAGE, SourceScript, expand_home};
 use crate::kernel::Name;
-use crate::lang::script::{Block, BlockFault, Builder, Node, ScriptStatement, first_word};
+use crate::lang::script::{Block, BlockFault, Node, ScriptStatement, first_word};
 use crate::lang::{ParsedLine, Resolved};
 use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 
 /// The most files that are read for the commands that they define.
@@ -118,7 +116,7 @@ impl Session {
             return;
         }
         let name = Name::new(path.as_os_str().as_bytes());
-        match statements_of(&path, &name, &self.interrupts) {
+        match script::statements_of(&path, &name, &self.interrupts) {
             Some(statements) => {
                 for statement in &statements {
                     self.add_statement(statement, Some(&name), definitions);
@@ -129,32 +127,6 @@ impl Session {
             }
         }
     }
-}
-
-/// Returns the statements of a file; `None` if it cannot be read before it runs.
-pub(super) fn statements_of(path: &Path, name: &Name, interrupts: &Interrupts) -> Option<Vec<ScriptStatement>> {
-    let mut builder = Builder::new(LANGUAGE);
-    let mut statements = Vec::new();
-    if let Some(text) = script::built_in(path) {
-        for (index, line) in text.ok()?.lines().enumerate() {
-            statements.extend(builder.push(index + 1, line).ok()?);
-        }
-        return Some(statements);
-    }
-    let mut lines = LineReader::new(script::open(path, name).ok()?);
-    if !lines.are_of_a_file() || lines.are_binary(interrupts).ok()? {
-        return None;
-    }
-    let mut bytes = 0;
-    while let Some(line) = lines.next(interrupts).ok()? {
-        let text = line.text.ok()?;
-        bytes += text.len() + 1;
-        if bytes > script::LARGEST {
-            return None;
-        }
-        statements.extend(builder.push(line.number, &text).ok()?);
-    }
-    Some(statements)
 }
 
 /// Adds the faults of the lines in the blocks of a statement. Lines outside of blocks report theirs when they run.

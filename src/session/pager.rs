@@ -24,7 +24,7 @@ const NO_ANSWER: &str = "\
 Enter  show the next screen
 q      stop
 c      show the rest without stopping
-/TEXT  go on at the next line with this text, n at the one after it
+/TEXT  continue at the next line with this text, n at the one after it
 A line that is a command stops the output and runs.";
 
 /// Counts rows, and stops with a question when the screen is full. A command in the place of an answer leaves it.

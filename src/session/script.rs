@@ -2,7 +2,6 @@
 //! block without `end` is reported at once. A pipe may be endless, so its lines run as they arrive.
 
 use super::base::{RunningFile, Session, settings_directory};
-use super::check;
 use super::interrupt::Interrupts;
 use super::lines::{self, BinaryLine, LineReader, NoLine};
 use super::outcome::{Input, LineOutcome, LineTally, words};
@@ -348,6 +347,32 @@ pub fn check_file(path: &Path, given: usize) -> Result<Parameters, String> {
     parameters.fault_of_missing(given, Caller::Shell).map_or(Ok(parameters), Err)
 }
 
+/// Returns the statements of a file; `None` if it cannot be read before it runs.
+pub(super) fn statements_of(path: &Path, name: &Name, interrupts: &Interrupts) -> Option<Vec<ScriptStatement>> {
+    let mut builder = Builder::new(LANGUAGE);
+    let mut statements = Vec::new();
+    if let Some(text) = built_in(path) {
+        for (index, line) in text.ok()?.lines().enumerate() {
+            statements.extend(builder.push(index + 1, line).ok()?);
+        }
+        return Some(statements);
+    }
+    let mut lines = LineReader::new(open(path, name).ok()?);
+    if !lines.are_of_a_file() || lines.are_binary(interrupts).ok()? {
+        return None;
+    }
+    let mut bytes = 0;
+    while let Some(line) = lines.next(interrupts).ok()? {
+        let text = line.text.ok()?;
+        bytes += text.len() + 1;
+        if bytes > LARGEST {
+            return None;
+        }
+        statements.extend(builder.push(line.number, &text).ok()?);
+    }
+    Some(statements)
+}
+
 /// Returns the arguments that a command file takes, as far as it can be read before it runs.
 ///
 /// # Errors
@@ -355,7 +380,7 @@ pub fn check_file(path: &Path, given: usize) -> Result<Parameters, String> {
 pub(super) fn parameters_of(path: &Path, interrupts: &Interrupts) -> Result<Parameters, String> {
     built_in(path).transpose()?;
     let name = Name::new(path.as_os_str().as_bytes());
-    let statements = check::statements_of(path, &name, interrupts);
+    let statements = statements_of(path, &name, interrupts);
     Ok(statements.map_or_else(|| Parameters::unknown(path), |statements| Parameters::of_file(path, &statements)))
 }
 

@@ -68,6 +68,25 @@ impl HeldRows {
         (0..self.columns.len()).for_each(|index| self.write_keys_alike(index, width));
     }
 
+    /// Fits the columns to the rows where nothing is cut: in a pipe or a file.
+    pub fn fit_uncut(&mut self) {
+        if self.rows.len() > 1 {
+            self.align_units();
+        }
+        for index in 0..self.columns.len() {
+            let cells = self.rows.iter().filter_map(|cells| cells.get(index));
+            let widths = cells.map(|cell| columns_of(&cell.words.text()));
+            let need = widths.fold(columns_of(self.columns[index].title), usize::max);
+            let is_number = self.has_numbers(index);
+            // Sentences side by side would read as one.
+            let gap = usize::from(self.has_phrases(index));
+            let column = &mut self.columns[index];
+            // A longer text would only add blanks to the other rows.
+            let most = if is_number { need } else { column.uncut.max(WIDEST) };
+            column.uncut = (need + gap).min(most).max(column.width);
+        }
+    }
+
     /// Moves what all rows have above the table, cuts and wraps. Each column has the width that it needs, the least of
     /// it, and the declared one.
     fn make_room(&mut self, width: usize, (mut needs, mut least, mut declared): (Vec<usize>, Vec<usize>, Vec<usize>)) {
@@ -295,6 +314,19 @@ mod tests {
         let rows = || vec![row("a", 4 << 10, 0, "one"), row("b", 2 << 20, 0, "two")];
         let expected = "start      size  swapped  name\na         4 KiB        0  one\nb      2048 KiB        0  two\n";
         assert_eq!(written(&COLUMNS, rows(), 40), expected);
+    }
+
+    #[test]
+    fn where_nothing_is_cut_columns_have_one_unit_too_and_room_for_their_rows() {
+        let mut held = HeldRows::new([COLUMNS[0], COLUMNS[3], COLUMNS[1]].to_vec());
+        held.push(vec![Cell::new("a"), Cell::new("a longer name"), Cell::size(4 << 10)]);
+        held.push(vec![Cell::new("b"), Cell::new("two"), Cell::size(2 << 20)]);
+        held.fit_uncut();
+        let mut out = Vec::new();
+        let mut layout = TableLayout::new(Theme::PLAIN, held.columns, None);
+        held.rows.iter().for_each(|row| layout.row(row, &mut out));
+        let expected = "a      a longer name     4 KiB\nb      two            2048 KiB\n";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 
     #[test]

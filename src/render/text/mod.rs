@@ -203,9 +203,6 @@ impl Text {
             let mut held = HeldRows::new(columns);
             held.push(cells);
             self.held = Some((id, held, has_heading));
-            if self.lines.style.width.is_none() {
-                self.stop_holding();
-            }
             return;
         }
         self.write_row(&cells, has_heading, is_open);
@@ -233,8 +230,9 @@ impl Text {
         let Some((id, mut held, has_heading)) = self.held.take() else {
             return;
         };
-        if let Some(width) = self.lines.style.width {
-            held.fit(width);
+        match self.lines.style.width {
+            Some(width) => held.fit(width),
+            None => held.fit_uncut(),
         }
         let above = std::mem::take(&mut held.above);
         self.write_above(above);

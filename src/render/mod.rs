@@ -16,6 +16,7 @@ mod ruler;
 pub(crate) mod svg;
 pub(crate) mod text;
 pub mod theme;
+pub(crate) mod timeline;
 pub mod units;
 #[cfg(test)]
 mod vision;

@@ -10,9 +10,10 @@ use super::text::Text;
 use super::text::lines::Lines;
 use super::theme::{Theme, cut};
 use super::units::counted;
-use crate::render::marks::{self, Legend, PictureCell, Shown, Timeline};
+use crate::render::marks::{Legend, PictureCell, Shown};
 use crate::render::ruler;
 use crate::render::text::lines::Style;
+use crate::render::timeline::{self, Timeline};
 use crate::report::{TimelineRow, TimelineSample};
 use canvas::Canvas;
 use cells::{cells_that_fit, meaning};
@@ -107,7 +108,7 @@ impl Svg {
         if self.timeline.is_empty() {
             return;
         }
-        marks::head(&mut self.head, &self.timeline, 1);
+        timeline::head(&mut self.head, &self.timeline, 1);
         self.canvas.gap();
         self.draw_heading();
         let times: Vec<f64> = self.timeline.sample_times().collect();

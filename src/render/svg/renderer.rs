@@ -1,7 +1,7 @@
 //! Renders records as a picture.
 
 use super::Svg;
-use crate::render::marks::Timeline;
+use crate::render::timeline::Timeline;
 use crate::render::{Record, Renderer};
 use std::io::{self, Write};
 

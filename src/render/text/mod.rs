@@ -18,7 +18,7 @@ use super::columns::{Cell, CellText, Column, Table, TableId, TableLayout};
 use super::fit::HeldRows;
 use super::marks::Legend;
 use super::theme::{Role, Theme};
-use crate::render::marks::{Timeline, TimelineDrawing};
+use crate::render::timeline::{Timeline, TimelineDrawing};
 use crate::render::units::{counted, size};
 use crate::report::{Field, Why};
 use alike::{AlikeRun, HeldBack};

@@ -44,6 +44,11 @@ impl<'a> PagesOfSymbols<'a> {
         PagesOfSymbols { names, size, called: Vec::new(), numbers: HashMap::new() }
     }
 
+    /// The names of addresses.
+    pub fn names(&self) -> &AddressNames<'a> {
+        &self.names
+    }
+
     /// The name that a number stands for.
     pub fn name(&self, number: u32) -> String {
         let name = usize::try_from(number).ok().and_then(|at| self.called.get(at));

@@ -2,7 +2,7 @@
 
 use super::map::mark;
 use super::snapshot::seconds;
-use crate::inspect::{self, AddressSpace, Change, Chunk, PopulatedRow, RegionPart};
+use crate::inspect::{self, AddressNames, AddressSpace, Change, Chunk, PopulatedRow, RegionPart};
 use crate::kernel::{AddressRange, PageSize};
 use crate::render::Sink;
 use crate::render::marks::{CountedPages, PageShare, PictureCell};
@@ -77,8 +77,9 @@ impl TimelineBuilder {
         }
     }
 
-    /// Begins a sample of `ranges`. Memory that is new in them gets rows, as long as there are any left.
-    pub fn begin(&mut self, space: &AddressSpace, ranges: &[AddressRange]) {
+    /// Begins a sample of `ranges`. Memory that is new in them gets rows, as long as there are any left. With `names`,
+    /// memory that a variable points to has rows of its own.
+    pub fn begin(&mut self, space: &AddressSpace, ranges: &[AddressRange], names: Option<&AddressNames>) {
         self.is_whole = true;
         for row in &mut self.rows {
             (row.cell, row.has_changed) = (self.blank, false);
@@ -88,7 +89,9 @@ impl TimelineBuilder {
         for (index, viewed) in space.viewed_regions().iter().enumerate() {
             for asked in viewed.range().within(ranges) {
                 let asked = asked.to_pages(self.size);
-                parts.extend(asked.outside(&covered).map(|part| (part, index)));
+                let new = asked.outside(&covered);
+                let named = new.flat_map(|part| names.map_or_else(|| vec![part], |names| names.parts(part)));
+                parts.extend(named.map(|part| (part, index)));
             }
         }
         let is_first = self.rows.is_empty();
@@ -101,7 +104,7 @@ impl TimelineBuilder {
             self.left_out = 0;
             for PopulatedRow { range, parts, pages } in rows {
                 let populated = Some(pages << self.size.shift());
-                self.add_row(space, range, &parts, populated);
+                self.add_row(space, range, &parts, populated, names);
             }
             return;
         }
@@ -119,16 +122,25 @@ impl TimelineBuilder {
             // Several regions in one group share one row.
             let pages = if together > 1 { 1 << 52 } else { self.stretch };
             for part in pieces(range, pages.saturating_mul(self.size.bytes())) {
-                self.add_row(space, part, group, None);
+                self.add_row(space, part, group, None, names);
             }
         }
         self.rows.sort_by_cached_key(|row| row.range);
     }
 
     /// Adds a row for what lies in `range` of a group of regions.
-    fn add_row(&mut self, space: &AddressSpace, range: AddressRange, group: &[RegionPart], populated: Option<u64>) {
+    fn add_row(
+        &mut self,
+        space: &AddressSpace,
+        range: AddressRange,
+        group: &[RegionPart],
+        populated: Option<u64>,
+        names: Option<&AddressNames>,
+    ) {
         let inside = group.iter().filter_map(|(own, index)| Some((own.intersection(range)?, *index)));
-        let region = largest(inside.clone()).and_then(|index| space.viewed_regions().get(index));
+        let most = largest(inside.clone());
+        let region = most.and_then(|(_, index)| space.viewed_regions().get(index));
+        let symbol = most.zip(names).and_then(|((own, _), names)| names.pointer_to(own.start()));
         let number = self.rows.len();
         self.rows.push(PictureRow { range, number, cell: self.blank, has_changed: false });
         self.new.push(TimelineRow {
@@ -139,6 +151,7 @@ impl TimelineBuilder {
             populated,
             region: region.map(|viewed| viewed.region.name.clone()),
             after: region.and_then(|viewed| viewed.after.clone()),
+            symbol,
             regions: group.len() as u64,
         });
     }
@@ -234,10 +247,9 @@ impl TimelineBuilder {
     }
 }
 
-/// The region with most of a row, the first of equally large ones: what a row shows is mostly its pages.
-fn largest(inside: impl Iterator<Item = (AddressRange, usize)>) -> Option<usize> {
-    let most = inside.max_by_key(|(own, index)| (own.len(), Reverse(*index)));
-    most.map(|(_, index)| index)
+/// The part with most of a row, the first of equally large ones: what a row shows is mostly its pages.
+fn largest(inside: impl Iterator<Item = RegionPart>) -> Option<RegionPart> {
+    inside.max_by_key(|(own, _)| (own.len(), Reverse(own.start())))
 }
 
 /// The range from the first to the last of neighbours.
@@ -289,7 +301,8 @@ mod tests {
                 start = range.end().get() + 0x10_0000;
                 range
             };
-            largest(parts.iter().map(|&(pages, index)| (next(pages), index)).collect::<Vec<_>>().into_iter())
+            let parts: Vec<RegionPart> = parts.iter().map(|&(pages, index)| (next(pages), index)).collect();
+            largest(parts.into_iter()).map(|(_, index)| index)
         };
         assert_eq!(of(&[(1, 4), (16384, 5)]), Some(5));
         assert_eq!(of(&[(33, 4), (2, 5), (33, 6)]), Some(4));

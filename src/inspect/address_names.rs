@@ -1,6 +1,8 @@
 //! The name of an address: of the symbol that it is in, or of the variable that points to its memory.
 
 use super::pointed::{self, PointedMemory, PointedRange};
+#[cfg(feature = "cli")]
+use crate::kernel::AddressRange;
 use crate::kernel::{Name, Region, VirtualAddress};
 use crate::symbol::{SymbolAt, TargetSymbols};
 use std::sync::OnceLock;
@@ -58,6 +60,22 @@ impl<'a> AddressNames<'a> {
         let pointed = self.pointed();
         let name = pointed.at(address).and_then(|range| self.of_pointed(range, address));
         name.ok_or_else(|| unnamed.min(pointed.bytes_before_next(address)))
+    }
+
+    /// Returns `range` in parts, so that one variable points to all of a part, or none.
+    #[cfg(feature = "cli")]
+    pub(crate) fn parts(&self, range: AddressRange) -> Vec<AddressRange> {
+        let named: Vec<AddressRange> = self.pointed().within(range).collect();
+        let mut parts: Vec<AddressRange> = range.outside(&named).chain(named.iter().copied()).collect();
+        parts.sort_unstable();
+        parts
+    }
+
+    /// Returns the name of the variable that points to the memory at `address`.
+    #[cfg(feature = "cli")]
+    pub(crate) fn pointer_to(&self, address: VirtualAddress) -> Option<Name> {
+        let pointed = self.pointed().at(address)?;
+        Some(self.of_pointed(pointed, address)?.name)
     }
 
     /// Returns the memory that variables point to. Memory that may not be read gives no names.
@@ -262,6 +280,27 @@ mod tests {
         fake = fake.page(BSS, 31, &bss).page(0x6000_1000, 35, &head);
         let at = [0x6000_0fff, 0x6000_1000, 0x6000_1009, 0x6000_2fff, 0x6000_3000];
         assert_eq!(names_of(fake, &at), ["", "*buffer", "*buffer+0x1", "*buffer+0x1ff7", ""]);
+    }
+
+    #[cfg(feature = "cli")]
+    #[test]
+    fn a_range_is_divided_where_what_variables_point_to_begins_and_ends() {
+        let variables = vec![variable("second", 0x3018, 8), variable("matrix", 0x3020, 8)];
+        let words = [(0x3018, MERGED + 0x3010), (0x3020, MAPPED)];
+        let (target, symbols) = (program(variables, &words).target(), Symbols::default());
+        let names = AddressNames::new(symbols.on_demand(&target));
+        let range = |start, bytes| AddressRange::of_length(VirtualAddress::new(start), bytes).expect("bytes");
+        let parts = |at, bytes| {
+            let parts = names.parts(range(at, bytes)).into_iter();
+            let name = |at| names.pointer_to(at).map(|name| name.to_string()).unwrap_or_default();
+            parts.map(|part| (part.start().get() - at, part.len(), name(part.start()))).collect::<Vec<_>>()
+        };
+        let (none, second, matrix) = (String::new, || "*second".to_owned(), || "*matrix".to_owned());
+        let all = [(0, 0x3000, none()), (0x3000, 0x3000, second()), (0x6000, 0x2000, none())];
+        assert_eq!(parts(MERGED, 0x8000), all);
+        assert_eq!(parts(MERGED + 0x4000, 0x1000), [(0, 0x1000, second())]);
+        assert_eq!(parts(MAPPED, 0x8000), [(0, 0x8000, matrix())]);
+        assert_eq!(parts(BSS, 0x1000), [(0, 0x1000, none())]);
     }
 
     #[test]

@@ -89,6 +89,12 @@ impl PointedMemory {
         self.ranges.get(after.checked_sub(1)?).filter(|one| one.range.contains(address))
     }
 
+    /// Returns the parts of `range` that variables point to, in address order.
+    pub(super) fn within(&self, range: AddressRange) -> impl Iterator<Item = AddressRange> {
+        let first = self.ranges.partition_point(|one| one.range.end() <= range.start());
+        self.ranges.iter().skip(first).map_while(move |one| one.range.intersection(range))
+    }
+
     /// Returns the bytes from `address` to the next range.
     pub(super) fn bytes_before_next(&self, address: VirtualAddress) -> u64 {
         let next = self.ranges.get(self.ranges.partition_point(|one| one.range.start() < address));

@@ -55,17 +55,19 @@ impl DrawnRow<'_> {
         self.is_quiet() && self.cells.iter().all(|cell| cell.share.is_some_and(|share| share.of == 0))
     }
 
-    /// Whether it goes on with the region of a row.
+    /// Whether it goes on with the region of a row, and with what is in it.
     fn is_of_region(&self, last: &DrawnRow<'_>) -> bool {
-        (&self.row.region, &self.row.after) == (&last.last.region, &last.last.after)
+        let named = |row: &TimelineRow| (row.region.clone(), row.after.clone(), row.symbol.clone());
+        named(self.row) == named(last.last)
     }
 
     /// The name of its region, unless the row above has the same; how many other regions are in it, and how many rows
     /// are folded into it.
     pub fn label(&self, above: Option<&DrawnRow<'_>>) -> String {
-        let name = self.name(above).map(|name| match &self.row.after {
-            Some(file) => after_file(file),
-            None => region_file_name(name).1.into_owned(),
+        let name = self.name(above).map(|name| match (&self.row.symbol, &self.row.after) {
+            (Some(symbol), _) => symbol.to_string(),
+            (None, Some(file)) => after_file(file),
+            (None, None) => region_file_name(name).1.into_owned(),
         });
         let name = name.unwrap_or_default();
         if self.others > 0 {
@@ -202,7 +204,8 @@ impl Timeline {
 
 /// Regions in neighbouring rows, without the first.
 fn other_regions(rows: &[TimelineRow]) -> u64 {
-    let differ = rows.windows(2).filter(|pair| matches!(pair, [row, next] if row.region != next.region)).count();
+    let is_other = |row: &TimelineRow, next: &TimelineRow| row.region != next.region || row.symbol != next.symbol;
+    let differ = rows.windows(2).filter(|pair| matches!(pair, [row, next] if is_other(row, next))).count();
     differ as u64 + rows.iter().map(|row| row.regions.saturating_sub(1)).sum::<u64>()
 }
 

@@ -96,7 +96,8 @@ impl ComparisonRound {
         if let Some(timeline) = timeline {
             // Only there can a write copy.
             let copied = space.regions().filter(|region| region.permissions.write && !region.permissions.shared);
-            timeline.begin(space, &copied.flat_map(|region| region.range.within(&ranges)).collect::<Vec<_>>());
+            let copied: Vec<AddressRange> = copied.flat_map(|region| region.range.within(&ranges)).collect();
+            timeline.begin(space, &copied, symbols.as_ref().map(PagesOfSymbols::names));
             comparison = comparison.seen_by(|range, is_copied| timeline.see_shared(range, is_copied));
         }
         Ok(ComparedSample { round: self, comparison, symbols })

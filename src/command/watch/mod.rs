@@ -361,7 +361,7 @@ impl WatchRun<'_> {
         while let Some(space) = look.begin()? {
             let ranges = current_ranges(self.spans, &space, symbols, target);
             if let Some(timeline) = &mut self.timeline {
-                timeline.begin(&space, &ranges);
+                timeline.begin(&space, &ranges, None);
             } else if let Some(groups) = &mut self.groups {
                 groups.see(space.regions());
             }

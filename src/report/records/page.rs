@@ -448,7 +448,9 @@ record! {
         region: Option<Name>,
         /// The file after whose writable private mapping that region lies, if it has no name itself.
         [optional] after: Option<Name>,
-        /// Regions that share the row.
+        /// With `by symbol`, `*name` is anonymous memory whose start the variable `name` holds.
+        [optional] symbol: Option<Name>,
+        /// Regions that share the row, or parts of them by symbol.
         regions: u64,
     }
 

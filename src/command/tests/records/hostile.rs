@@ -249,6 +249,7 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Box<dyn Record>> {
             pages: number,
             populated: Some(number),
             region: Some(name.clone()),
+            symbol: Some(name.clone()),
             regions: number,
         }),
         Box::new(timeline_sample(&[(number, Mark::Anonymous, true)])),

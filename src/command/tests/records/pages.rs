@@ -72,6 +72,7 @@ pub fn timeline_row(row: u64) -> TimelineRow {
         pages: 16,
         populated: None,
         region: Some(Name::from(region)),
+        symbol: None,
         regions: 1,
     }
 }

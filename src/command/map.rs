@@ -10,7 +10,7 @@ use crate::lang::{self, PageField, Spanned, display};
 use crate::render::marks::{self, Legend, PictureCell};
 use crate::render::svg::{DrawnRegion, Svg};
 use crate::render::text::Text;
-use crate::render::text::block::{object_number, region_file_name, region_name};
+use crate::render::text::block::{mapped_file_name, mapped_name, object_number, region_name};
 use crate::render::text::lines::{Line, Lines};
 use crate::render::theme::{Role, columns};
 use crate::render::units::{counted, size};
@@ -218,7 +218,10 @@ impl Record for MapRegion {
             start: self.start,
             end: self.end,
             perms: self.perms,
-            name: self.name.as_ref().map(|name| format!("{}{}", region_file_name(name).1, number(self))),
+            name: self
+                .name
+                .as_ref()
+                .map(|name| format!("{}{}", mapped_file_name(name, self.object.is_some()).1, number(self))),
             page_bytes: page_bytes(self),
             cell_pages: self.cell_pages,
             cells: marks::each(&self.cells, self.by),
@@ -276,10 +279,13 @@ fn head<'a>(lines: &'a mut Lines, region: &MapRegion, contents: usize) -> &'a mu
     line.plain("  ").push(Role::Size, size(bytes)).plain("  ");
     let number = number(region);
     let room = width.map(|width| width.saturating_sub(line.column() + "   ".len() + number.len() + contents));
+    let is_object = region.object.is_some();
     let (role, name) = match &region.name {
         // The end of the path where there is no room for all of it.
-        Some(name) if room.is_some_and(|room| columns(&region_name(name).1) > room) => region_file_name(name),
-        Some(name) => region_name(name),
+        Some(name) if room.is_some_and(|room| columns(&region_name(name).1) > room) => {
+            mapped_file_name(name, is_object)
+        }
+        Some(name) => mapped_name(name, is_object),
         None => (Role::Dim, "in no region".into()),
     };
     line.push(role, name + number.as_str())

@@ -211,7 +211,7 @@ static MODULES: Table<ModuleReport> = Table::of(&[
     Column::name("build-id", 12, Role::Raw).rank(1).uncut(40).cell(|_, module| optional(&module.build_id)),
     Column::name("name", 18, Role::Name)
         .uncut(40)
-        .cell(|style, module| name(style, &module.name, module.deleted, None)),
+        .cell(|style, module| name(style, &module.name, module.deleted, None, false)),
     Column::name("debug file, or why none", 24, Role::Plain).cell(|_, module| debug_file(module)),
 ]);
 

@@ -2,7 +2,7 @@
 
 use crate::inspect::{AddressNames, AddressSpace, Page, parts_by_symbol};
 use crate::kernel::{Name, PageSize, VirtualAddress, maps};
-use crate::render::text::block::{DELETED, object_number, region_name};
+use crate::render::text::block::{DELETED, SHARED_ANONYMOUS, mapped_name, object_number, region_name};
 use crate::symbol::{self, Symbols};
 use std::collections::HashMap;
 
@@ -12,13 +12,13 @@ pub(super) fn name_among_symbols(region: &Name) -> String {
 }
 
 /// The name of a file or an object that regions map, with a mark if it was deleted.
-pub(super) fn name_of_mapping(name: &Name, is_deleted: bool) -> String {
-    name_among_symbols(name) + if is_deleted { DELETED } else { "" }
+pub(super) fn name_of_mapping(name: &Name, is_deleted: bool, is_without_path: bool) -> String {
+    mapped_name(name, is_without_path).1.into_owned() + if is_deleted { DELETED } else { "" }
 }
 
 /// The name of what a group maps, with its number if it may share the name with others.
 pub(super) fn named_object(key: &str, number: Option<u64>) -> String {
-    let is_shared = key.ends_with(DELETED) || maps::is_of_kernel(key.as_bytes());
+    let is_shared = key.ends_with(DELETED) || key == SHARED_ANONYMOUS || maps::is_of_kernel(key.as_bytes());
     key.to_owned() + &object_number(key.as_bytes(), number.filter(|_| is_shared))
 }
 
@@ -74,5 +74,20 @@ impl<'a> PagesOfSymbols<'a> {
             self.called.push(format!("{} of {}", name.name, name.module));
         }
         (Some(number), name.left.div_ceil(self.size.bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A private mapping of the device is no object.
+    #[test]
+    fn shared_memory_without_a_name_has_its_number() {
+        let name = Name::from("/dev/zero");
+        let of_mapping = |is_without_path| name_of_mapping(&name, false, is_without_path);
+        assert_eq!(named_object(&of_mapping(true), Some(1030)), "(shared anonymous), inode 1030");
+        assert_eq!(of_mapping(false), "/dev/zero");
+        assert_eq!(name_of_mapping(&Name::from("/memfd:ring"), false, true), "/memfd:ring");
     }
 }

@@ -8,7 +8,7 @@ use crate::inspect::{
 };
 use crate::kernel::{Key, PageField, PageSize, Region, VirtualAddress};
 use crate::lang::{self, Language, Range, Spanned, Which, WrittenKey};
-use crate::render::text::block::{DELETED, object_number, region_name};
+use crate::render::text::block::{DELETED, mapped_name, object_number};
 use crate::render::units::counted;
 use crate::render::{Record, Sink};
 use crate::report::{EveryState, PageGroup, PagesByReason, PhysicalExtent, Reason, Stopped, WalkSummary, Why};
@@ -375,7 +375,7 @@ pub(super) fn usual_cut(by: Key) -> Option<RowLimit> {
 /// The name of a group `by region`, here and in `watch` and `diff`.
 pub(super) fn name_of_region(region: &Region) -> String {
     let Region { range, permissions, name, .. } = region;
-    let name = if name.is_empty() { Cow::Borrowed("") } else { region_name(name).1 };
+    let name = if name.is_empty() { Cow::Borrowed("") } else { mapped_name(name, region.is_without_path()).1 };
     let deleted = if region.is_deleted_file() { DELETED } else { "" };
     let number = object_number(region.name.as_bytes(), region.object_number());
     format!("{range} {permissions} {name}{deleted}{number}").trim_end().to_owned()

@@ -2,7 +2,9 @@
 //! column and the cells under it are declared together. Also the columns and cells that several tables have.
 
 pub use super::cell::{Cell, CellText};
-use super::text::block::{DELETED, object_number, region_file_name, region_name, symbol_text, word_for_missing};
+use super::text::block::{
+    DELETED, mapped_file_name, mapped_name, object_number, region_file_name, region_name, symbol_text, word_for_missing,
+};
 use super::text::lines::{Line, Style};
 use super::text::words;
 use super::theme::{Role, Theme, columns, cut, printable_and_width};
@@ -513,17 +515,23 @@ pub fn region_file<'a>(style: &Style, name: Option<&'a Name>) -> Cell<'a> {
 }
 
 /// The name of a region, without its folder if there is no room for that. `object` is its number among those that
-/// have the same name.
-pub fn region<'a>(style: &Style, name: &'a Name, deleted: bool, object: Option<u64>) -> Cell<'a> {
+/// have the same name. Memory to which only the kernel gives a path `is_without_path`.
+pub fn region<'a>(
+    style: &Style,
+    name: &'a Name,
+    deleted: bool,
+    object: Option<u64>,
+    is_without_path: bool,
+) -> Cell<'a> {
     let number = object_number(name.as_bytes(), object);
     let marked = |name: Cow<'a, str>| {
         let name = if deleted { name + DELETED } else { name };
         if number.is_empty() { name } else { Cow::Owned(format!("{name}{number}")) }
     };
-    let (role, text) = region_name(name);
+    let (role, text) = mapped_name(name, is_without_path);
     let cell = Cell::of(role, marked(text));
     match style.width {
-        Some(_) => cell.or(marked(region_file_name(name).1)),
+        Some(_) => cell.or(marked(mapped_file_name(name, is_without_path).1)),
         // Nothing is cut.
         None => cell,
     }

@@ -355,8 +355,8 @@ fn groups(
     for group in shown {
         let mut pid = None;
         let (key, object) = match &group.key {
-            FamilyGroupKey::Mapping { object, name, is_deleted } => {
-                (name_of_mapping(name, *is_deleted), object.as_ref().map(ObjectIdentity::numbers))
+            FamilyGroupKey::Mapping { object, name, is_deleted, is_without_path } => {
+                (name_of_mapping(name, *is_deleted, *is_without_path), object.as_ref().map(ObjectIdentity::numbers))
             }
             FamilyGroupKey::Region { pid: of, region } => {
                 pid = Some(*of);

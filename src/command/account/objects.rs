@@ -5,7 +5,7 @@ use crate::inspect::account::{Bound, MemoryObject, MemoryObjects, UnknownFiles};
 use crate::kernel::Name;
 use crate::render::columns::{Cell, Column, Table};
 use crate::render::text::Text;
-use crate::render::text::block::{DELETED, object_number};
+use crate::render::text::block::{DELETED, mapped_name, object_number};
 use crate::render::theme::Role;
 use crate::render::units::{counted, size};
 use crate::render::{Record, Sink};
@@ -75,11 +75,16 @@ impl Record for AccountObject {
 static OBJECTS: Table<AccountObject> = Table::of(&[
     Column::number("unmapped", 10, Role::Size).cell(|_, row| unmapped(row)),
     bytes("size").cell(|_, row| Cell::size(row.bytes)),
-    Column::name("object", 24, Role::Name).cell(|_, row| Cell::new(&row.name)),
+    Column::name("object", 24, Role::Name).cell(|_, row| object(row)),
     Column::word("number", 12, Role::Plain).cell(|_, row| Cell::new(number(row))),
     Column::word("held by", 16, Role::Plain).cell(|_, row| Cell::new(held_by(row))),
     Column::word("freed by", 17, Role::Plain).cell(|_, row| Cell::new(&row.freed_by)),
 ]);
+
+fn object(row: &AccountObject) -> Cell<'_> {
+    let (_, name) = mapped_name(&row.name, row.kind == ObjectKind::SharedAnonymous);
+    Cell::new(name)
+}
 
 fn unmapped(row: &AccountObject) -> Cell<'static> {
     if row.at_most { Cell::new(format!("up to {}", size(row.unmapped))) } else { Cell::size(row.unmapped) }
@@ -265,6 +270,12 @@ pub(in crate::command) mod samples {
             freed_by: FREES_NAMED_FILE.to_owned(),
             ..ring.clone()
         };
+        let unnamed = AccountObject {
+            kind: ObjectKind::SharedAnonymous,
+            name: Name::from("/dev/zero"),
+            inode: 9,
+            ..ring.clone()
+        };
         let of_thread = AccountObject {
             kind: ObjectKind::Secret,
             name: Name::from("/secretmem"),
@@ -322,6 +333,7 @@ pub(in crate::command) mod samples {
         vec![
             Box::new(ring),
             Box::new(pool),
+            Box::new(unnamed),
             Box::new(of_thread),
             Box::new(segment),
             Box::new(AccountObject { creator: None, creator_runs: None, ..lone.clone() }),

@@ -260,7 +260,10 @@ pub(super) fn name(sums: &AccountSums, by: Key, group: Group, symbols: Option<&P
             let viewed = index.and_then(|index| sums.accounting().space().viewed_regions().get(index));
             viewed.map(|viewed| match by {
                 Key::Region => rows::name_of_region(&viewed.region),
-                Key::Mapping => name_of_mapping(&viewed.region.name, viewed.region.is_deleted_file()),
+                Key::Mapping => {
+                    let region = &viewed.region;
+                    name_of_mapping(&region.name, region.is_deleted_file(), region.is_without_path())
+                }
                 _ => name_among_symbols(&viewed.region.name),
             })
         }

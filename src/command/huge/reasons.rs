@@ -5,7 +5,7 @@ use crate::kernel::words::{Worded as _, fragment};
 use crate::render::Record;
 use crate::render::columns::{Cell, Column, ColumnOf, END, START, Table, amount, none};
 use crate::render::text::Text;
-use crate::render::text::block::{ANONYMOUS, region_file_name};
+use crate::render::text::block::{ANONYMOUS, mapped_file_name};
 use crate::render::theme::Role;
 use crate::report::record::record;
 use crate::report::{HugeBy, HugeRefusal, RegionBrief};
@@ -125,7 +125,7 @@ pub(super) fn words(row: &HugeRow) -> Cow<'static, str> {
 
 /// `libc.so.6`; the address of a region without a name.
 fn mostly_in(row: &HugeRow) -> Cell<'_> {
-    row.region.as_ref().map_or_else(none, |region| match region_file_name(&region.name).1 {
+    row.region.as_ref().map_or_else(none, |region| match mapped_file_name(&region.name, region.without_path).1 {
         name if name == ANONYMOUS => Cell::new(&region.start),
         name => Cell::of(Role::Name, name),
     })

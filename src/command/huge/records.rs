@@ -6,7 +6,7 @@ use crate::kernel::words::{Worded as _, fragment};
 use crate::kernel::{Name, VirtualAddress};
 use crate::render::Record;
 use crate::render::columns::{Cell, Column, END, START, Table, none};
-use crate::render::text::block::{ANONYMOUS, region_file_name};
+use crate::render::text::block::{ANONYMOUS, mapped_file_name};
 use crate::render::text::lines::Lines;
 use crate::render::text::{Text, pages};
 use crate::render::theme::Role;
@@ -271,7 +271,7 @@ fn summary(lines: &mut Lines, pages: &HugePages) {
         lines.line().indent(2).plain(text);
     }
     if let Some(region) = pages.early_region.as_ref().filter(|_| lines.style.is_full || !is_early(pages)) {
-        let name = match region_file_name(&region.name).1 {
+        let name = match mapped_file_name(&region.name, region.without_path).1 {
             name if name == ANONYMOUS => region.start.to_string(),
             name => name.to_string(),
         };

@@ -99,7 +99,7 @@ pub static MAPPERS: Table<MapperRow> = Table::of(&[
         None => Cell::new("-"),
     }),
     Column::name("region", 14, Role::Name).cell(|style, mapper| match &mapper.region {
-        Some(region) => columns::region(style, &region.name, region.deleted, None),
+        Some(region) => columns::region(style, &region.name, region.deleted, None, region.without_path),
         None => Cell::of(Role::Dim, "gone"),
     }),
     Column::name("symbol", 16, Role::Symbol).cell(|_, mapper| columns::symbol(&mapper.symbol)),

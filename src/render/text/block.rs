@@ -45,6 +45,14 @@ pub fn region_name(name: &Name) -> (Role, Cow<'_, str>) {
     name_or_dim(name.escaped())
 }
 
+/// The name of what a region maps. `is_without_path` is whether it is memory to which only the kernel gives a path.
+pub fn mapped_name(name: &Name, is_without_path: bool) -> (Role, Cow<'_, str>) {
+    if is_without_path && name.as_bytes() == b"/dev/zero" {
+        return (Role::Dim, Cow::Borrowed(SHARED_ANONYMOUS));
+    }
+    region_name(name)
+}
+
 /// The same, with only the last part of a path.
 pub fn region_file_name(name: &Name) -> (Role, Cow<'_, str>) {
     // `zero` would read as a zero page.
@@ -52,6 +60,14 @@ pub fn region_file_name(name: &Name) -> (Role, Cow<'_, str>) {
         return region_name(name);
     }
     name_or_dim(name.escaped_file_name())
+}
+
+/// The name of what a region maps, with only the last part of a path.
+pub fn mapped_file_name(name: &Name, is_without_path: bool) -> (Role, Cow<'_, str>) {
+    match mapped_name(name, is_without_path) {
+        shared @ (_, Cow::Borrowed(SHARED_ANONYMOUS)) => shared,
+        _ => region_file_name(name),
+    }
 }
 
 fn name_or_dim(name: Cow<'_, str>) -> (Role, Cow<'_, str>) {
@@ -80,13 +96,16 @@ pub fn object_number(name: &[u8], number: Option<u64>) -> String {
 /// What stands for a region without a name.
 pub const ANONYMOUS: &str = "(anonymous)";
 
+/// What stands for shared memory without a name. The kernel gives it that of a device, `/dev/zero`.
+pub const SHARED_ANONYMOUS: &str = "(shared anonymous)";
+
 /// A region: its range as the prompt takes it, rights, offset in the file, name.
 pub fn region(line: &mut Line, region: &RegionBrief) {
     line.push(Role::Address, format!("{}..{}", region.start, region.end))
         .plain("  ")
         .plain(region.perms.to_string())
         .plain("  ");
-    let (role, name) = region_name(&region.name);
+    let (role, name) = mapped_name(&region.name, region.without_path);
     line.push(role, name);
     if region.deleted {
         line.push(Role::Warn, DELETED);

@@ -161,7 +161,7 @@ fn address(lines: &mut Lines, explanation: &Explanation) {
         line.plain(" in ").push(Role::Name, &symbol.module);
     }
     if let Some(region) = &page.region {
-        let (role, name) = block::region_name(&region.name);
+        let (role, name) = block::mapped_name(&region.name, region.without_path);
         line.word("  ", role, name).plain(" ").plain(region.perms.to_string());
     }
 }
@@ -243,13 +243,9 @@ fn behind(lines: &mut Lines, explanation: &Explanation) {
         let line = lines.field("file");
         let region = explanation.page.region.as_ref();
         let is_without = region.is_some_and(|region| region.without_path);
-        if file.name.as_bytes() == b"/dev/zero" && is_without {
-            line.push(Role::Dim, "shared memory without a name")
-        } else {
-            line.push(Role::Name, &file.name)
-        };
-        line.plain(format!(", byte {:#x}", file.offset));
-        if file.deleted {
+        let (role, name) = block::mapped_name(&file.name, is_without);
+        line.push(role, name).plain(format!(", byte {:#x}", file.offset));
+        if file.deleted && !is_without {
             line.plain(", ").push(Role::Warn, "deleted");
         }
     }

@@ -7,7 +7,7 @@ use crate::render::bar::{BAR, bar_of_largest};
 use crate::render::columns::{
     Cell, Column, END, MakeCell, PAGES, SIZE, START, Table, fact, length, map_count, none, reason, unknown,
 };
-use crate::render::text::block::{ANONYMOUS, region_file_name};
+use crate::render::text::block::{ANONYMOUS, mapped_file_name};
 use crate::render::text::lines::{Lines, Style};
 use crate::render::text::{Text, words};
 use crate::render::theme::Role;
@@ -163,7 +163,9 @@ fn kind(pages: &PagesRow) -> Cell<'_> {
 fn region(pages: &PagesRow) -> Cell<'_> {
     match &pages.region {
         Some(name) => {
-            let (role, name) = region_file_name(name);
+            // Its private mappings are anonymous.
+            let is_shared = matches!(pages.kind, Ok(Kind::Shmem));
+            let (role, name) = mapped_file_name(name, is_shared);
             Cell::of(role, name)
         }
         None => none(),

@@ -87,7 +87,7 @@ pub fn write_advice(lines: &mut Lines, advice: &[VmFlag]) {
 fn head(lines: &mut Lines, region: &RegionReport) {
     let line = lines.field("region");
     line.push(Role::Address, format!("{}..{}", region.start, region.end)).plain("  ");
-    let (role, name) = block::region_name(&region.name);
+    let (role, name) = block::mapped_name(&region.name, region.object.is_some());
     line.push(role, name);
     if let Some(file) = &region.after {
         line.plain(" ").push(role, after_file(file));
@@ -271,7 +271,7 @@ static REGIONS: Table<RegionReport> = Table::of(&[
             let cell = Cell::of(role, format!("{name} {}", after_file(file)));
             if style.width.is_some() { cell.or(after_file(file)) } else { cell }
         }
-        None => name(style, &region.name, region.deleted, region.object),
+        None => name(style, &region.name, region.deleted, region.object, region.object.is_some()),
     }),
 ]);
 

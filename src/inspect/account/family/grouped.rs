@@ -50,6 +50,8 @@ pub enum FamilyGroupKey {
         name: Name,
         /// Whether the file was deleted.
         is_deleted: bool,
+        /// Whether it is memory to which only the kernel gives a path.
+        is_without_path: bool,
     },
     /// A region of a member.
     Region {
@@ -134,7 +136,9 @@ impl Mappings {
         let number = *self.numbers.entry(key).or_insert(next);
         if number == next {
             let (name, is_deleted) = (region.name.clone(), region.is_deleted_file());
-            self.found.push((FamilyGroupKey::Mapping { object, name, is_deleted }, BTreeSet::new()));
+            let is_without_path = region.is_without_path();
+            let key = FamilyGroupKey::Mapping { object, name, is_deleted, is_without_path };
+            self.found.push((key, BTreeSet::new()));
         }
         if let Some((_, members)) = self.found.get_mut(number as usize) {
             members.insert(member);

@@ -141,13 +141,15 @@ impl TimelineBuilder {
         let most = largest(inside.clone());
         let region = most.and_then(|(_, index)| space.viewed_regions().get(index));
         let symbol = most.zip(names).and_then(|((own, _), names)| names.pointer_to(own.start()));
+        let pages = inside.map(|(own, _)| own.pages(self.size)).sum();
         let number = self.rows.len();
         self.rows.push(PictureRow { range, number, cell: self.blank, has_changed: false });
         self.new.push(TimelineRow {
             row: number as u64,
             start: range.start(),
             end: range.end(),
-            pages: inside.map(|(own, _)| own.pages(self.size)).sum(),
+            pages,
+            bytes: pages << self.size.shift(),
             populated,
             region: region.map(|viewed| viewed.region.name.clone()),
             after: region.and_then(|viewed| viewed.after.clone()),

@@ -39,6 +39,10 @@ pub(crate) struct DrawnRow<'a> {
     pub last: &'a TimelineRow,
     /// How many rows without pages in any sample are folded into this one.
     pub folded: u64,
+    /// How many rows from all over the picture are drawn as this one, because hardly any page of them was copied.
+    small: u64,
+    /// Bytes of the regions in it.
+    bytes: u64,
     /// Regions in it besides the one that it is named after.
     others: u64,
     pub cells: Vec<PictureCell>,
@@ -61,9 +65,33 @@ impl DrawnRow<'_> {
         named(self.row) == named(last.last)
     }
 
+    /// Where it begins, and its size if the picture shows copied pages.
+    pub fn place(&self, timeline: &Timeline) -> String {
+        let columns = timeline.address_columns();
+        let address = if self.small > 0 { String::new() } else { self.row.start.to_string() };
+        let size = if timeline.has_sizes() { format!("  {:>SIZE$}", size(self.bytes)) } else { String::new() };
+        format!("{address:<columns$}{size}")
+    }
+
+    /// What it is a row of: its addresses, or the rows in it.
+    pub fn extent(&self) -> String {
+        match self.small {
+            0 => format!("{}..{}", self.row.start, self.last.end),
+            rows => counted(rows, "row"),
+        }
+    }
+
+    /// The most pages of it that were copied, of all samples.
+    fn copied(&self) -> u64 {
+        self.cells.iter().filter_map(|cell| cell.share).map(|share| share.pages).max().unwrap_or(0)
+    }
+
     /// The name of its region, unless the row above has the same; how many other regions are in it, and how many rows
     /// are folded into it.
     pub fn label(&self, above: Option<&DrawnRow<'_>>) -> String {
+        if self.small > 0 {
+            return format!("{} more", self.small);
+        }
         let name = self.name(above).map(|name| match (&self.row.symbol, &self.row.after) {
             (Some(symbol), _) => symbol.to_string(),
             (None, Some(file)) => after_file(file),
@@ -176,30 +204,71 @@ impl Timeline {
                 PictureCell { is_repeated: changed && is_same && !cell.is_blank(), ..cell }
             });
             let (row, last, others) = (rows.first()?, rows.last()?, other_regions(rows));
-            Some(DrawnRow { row, last, folded: 1, others, cells: cells.collect() })
+            let bytes = rows.iter().map(|row| row.bytes).sum();
+            Some(DrawnRow { row, last, folded: 1, small: 0, bytes, others, cells: cells.collect() })
         });
         for row in drawn.filter(|row| !row.is_beside_the_question()) {
             match folded.last_mut() {
                 Some(last) if last.is_quiet() && row.cells == last.cells && row.is_of_region(last) => {
                     last.folded += 1;
                     last.others += row.others;
+                    last.bytes += row.bytes;
                     last.last = row.last;
                 }
                 _ => folded.push(row),
             }
         }
-        folded
+        fold_small(folded)
     }
 
-    /// How many rows there are.
-    pub fn rows(&self) -> usize {
-        self.rows.len()
+    /// As many rows in one as it takes for at most `most` to be drawn.
+    fn rows_together(&self, most: usize) -> usize {
+        let all = self.rows.len().div_ceil(most).max(1);
+        (1..all).find(|together| self.rows_to_draw(*together).len() <= most).unwrap_or(all)
+    }
+
+    /// Whether it shows copied pages: how many there may be is in the sizes of the rows.
+    pub fn has_sizes(&self) -> bool {
+        self.samples.iter().any(|sample| sample.cells.iter().any(|cell| cell.share.is_some()))
+    }
+
+    /// The columns of the longest address.
+    fn address_columns(&self) -> usize {
+        self.rows.iter().map(|row| row.start.to_string().len()).max().unwrap_or(0)
+    }
+
+    /// The columns of addresses, and of sizes if it has them.
+    fn place_columns(&self) -> usize {
+        self.address_columns() + if self.has_sizes() { 2 + SIZE } else { 0 }
     }
 
     /// Whether regions share rows, if so many rows are drawn as one.
     fn has_shared_rows(&self, together: usize) -> bool {
         self.rows.chunks(together).any(|rows| other_regions(rows) > 0)
     }
+}
+
+/// Joins the rows with less than a hundredth of the pages that were copied, if there are several. They are last.
+fn fold_small(rows: Vec<DrawnRow<'_>>) -> Vec<DrawnRow<'_>> {
+    let all: u64 = rows.iter().map(DrawnRow::copied).sum();
+    let is_small = |row: &DrawnRow<'_>| row.copied().saturating_mul(100) < all;
+    if rows.iter().filter(|row| is_small(row)).count() < 2 {
+        return rows;
+    }
+    let (small, mut rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(is_small);
+    let columns = 0..small.first().map_or(0, |row| row.cells.len());
+    let column = |at| small.iter().filter_map(|row| row.cells.get(at).copied()).collect::<Vec<PictureCell>>();
+    let joined = small.first().zip(small.last()).map(|(first, last)| DrawnRow {
+        row: first.row,
+        last: last.last,
+        folded: 1,
+        small: small.iter().map(|row| row.folded).sum(),
+        bytes: small.iter().map(|row| row.bytes).sum(),
+        others: 0,
+        cells: columns.map(|at| PictureCell::join_cells(&column(at))).collect(),
+    });
+    rows.extend(joined);
+    rows
 }
 
 /// Regions in neighbouring rows, without the first.
@@ -221,6 +290,8 @@ impl DrawnSample {
 
 /// The most columns of a name.
 const NAME: usize = 16;
+/// The columns of a size.
+const SIZE: usize = 8;
 /// The fewest columns of cells, however narrow the terminal.
 const FEWEST: usize = 8;
 /// Lines of a picture beside its rows: the head, the rulers, the legend, and the line of the cursor.
@@ -253,7 +324,7 @@ impl TimelineDrawing {
         };
         self.timeline.keep(room);
         let rows = height.saturating_sub(OTHER_LINES).max(1);
-        let together = self.timeline.rows().div_ceil(rows).max(1);
+        let together = self.timeline.rows_together(rows);
         let before = lines.text().len();
         draw(lines, &self.timeline, together, legend);
         legend.write(lines);
@@ -302,9 +373,7 @@ fn room(style: &Style, timeline: &Timeline) -> usize {
 
 /// Columns before the cells.
 fn label(timeline: &Timeline) -> usize {
-    let drawn = timeline.rows_to_draw(1);
-    let address = drawn.iter().map(|drawn| drawn.row.start.to_string().len());
-    address.max().unwrap_or(0) + 2 + NAME + 2
+    timeline.place_columns() + 2 + NAME + 2
 }
 
 fn draw(lines: &mut Lines, timeline: &Timeline, together: usize, legend: &mut Legend) {
@@ -329,7 +398,7 @@ fn draw(lines: &mut Lines, timeline: &Timeline, together: usize, legend: &mut Le
     let mut above = None;
     for row in &drawn {
         let line = lines.line();
-        line.limit(None).push(Role::Address, row.row.start);
+        line.limit(None).push(Role::Address, row.place(timeline));
         line.plain("  ").push(Role::Name, cut(&row.label(above), NAME));
         line.pad_to(label);
         legend.push_cells(line, &row.cells);
@@ -362,5 +431,68 @@ pub(crate) fn head(lines: &mut Lines, timeline: &Timeline, together: usize) {
     line.word("; ", Role::Dim, format!("rows of up to {most}"));
     if timeline.has_shared_rows(together) {
         line.word("; ", Role::Dim, "+N: so many other regions in the row");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::VirtualAddress;
+    use crate::report::TimelineCells;
+
+    /// A picture of rows of 1000 pages, with those that were copied in each of two samples.
+    fn copies(rows: &[(&str, [u64; 2])]) -> Timeline {
+        let mut timeline = Timeline::default();
+        for (number, (name, _)) in (0..).zip(rows) {
+            timeline.add_row(&TimelineRow {
+                row: number,
+                start: VirtualAddress::new(0x1000_0000 + (number << 24)),
+                end: VirtualAddress::new(0x1000_0000 + (number << 24) + (1000 << 12)),
+                pages: 1000,
+                bytes: 1000 << 12,
+                populated: None,
+                region: Some(Name::default()),
+                after: None,
+                symbol: Some(Name::from(*name)),
+                regions: 1,
+            });
+        }
+        for sample in 0..2 {
+            let cell = |copied: u64| TimelineCells {
+                cells: 1,
+                mark: if copied > 0 { Mark::Copied } else { Mark::Shared },
+                mixed: false,
+                pages: Some(copied),
+                of: Some(1000),
+                changed: false,
+            };
+            let cells = rows.iter().map(|(_, copied)| cell(copied[sample])).collect();
+            timeline.add_sample(&TimelineSample { time: 0.0, cells, came: Vec::new(), went: Vec::new() });
+        }
+        timeline
+    }
+
+    /// The rows as they are drawn.
+    fn drawn(timeline: &Timeline, together: usize) -> Vec<String> {
+        let rows = timeline.rows_to_draw(together);
+        let letters = |row: &DrawnRow<'_>| row.cells.iter().map(|cell| cell.letter()).collect::<String>();
+        rows.iter().map(|row| format!("{}  {} {}", row.place(timeline), row.label(None), letters(row))).collect()
+    }
+
+    #[test]
+    fn rows_with_hardly_any_copied_page_are_one() {
+        let rows = [("*a", [0, 900]), ("*b", [0, 5]), ("*c", [0, 0]), ("*d", [99, 99]), ("*e", [0, 0])];
+        let expected =
+            ["0x10000000  4000 KiB  *a 09", "0x13000000  4000 KiB  *d 11", "            11.7 MiB  3 more 01"];
+        assert_eq!(drawn(&copies(&rows), 1), expected);
+        // One alone stays, and so do all as long as nothing is copied.
+        assert_eq!(drawn(&copies(&[rows[0], rows[1], rows[3]]), 1).len(), 3);
+        assert_eq!(drawn(&copies(&[rows[2], rows[4]]), 1).len(), 2);
+    }
+
+    #[test]
+    fn as_few_rows_share_one_as_the_screen_needs() {
+        let timeline = copies(&[("*a", [0, 900]), ("*b", [0, 0]), ("*c", [0, 0]), ("*d", [99, 99])]);
+        assert_eq!([4, 3, 2, 1].map(|most| timeline.rows_together(most)), [1, 1, 2, 4]);
     }
 }

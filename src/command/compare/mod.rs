@@ -112,7 +112,7 @@ With one of these options it compares again and again, and prints a line for eac
   for DURATION           end after this time
   until copied > AMOUNT  end as soon as so many bytes are copied; also `shared` and `to_copy`, and <, <= and >=
   as timeline            a picture: a row for each part of private memory, a column for each sample, and marks where a
-                         process forked or ended
+                         process forked or ended; parts with under 1 % of the copied pages share one row
 
 `help copies` explains the rules of counting, for files, siblings and several processes. $_shared, $_copied and $_about_to_copy are the bytes of all.
 

@@ -26,7 +26,9 @@ const FEWEST: usize = 60;
 const SAMPLES: usize = 10;
 /// The width of row labels: the address, and so many characters of the name.
 const LABEL: usize = 280;
-const NAME: usize = 18;
+const NAME: usize = 16;
+/// The width of the sizes in them.
+const SIZES: usize = 28;
 
 /// Holds the picture until the command ends: only then its size is known.
 pub struct Svg {
@@ -82,10 +84,14 @@ impl Svg {
         self.timeline.add_row(row);
     }
 
+    fn label_width(&self) -> usize {
+        if self.timeline.has_sizes() { LABEL + SIZES } else { LABEL }
+    }
+
     /// The next sample of a timeline.
     pub(crate) fn add_sample(&mut self, sample: &TimelineSample) {
         self.timeline.add_sample(sample);
-        let room = cells_that_fit(self.width.saturating_sub(LABEL), SAMPLES);
+        let room = cells_that_fit(self.width.saturating_sub(self.label_width()), SAMPLES);
         if self.timeline.len() >= room {
             self.piece();
         }
@@ -111,27 +117,27 @@ impl Svg {
         timeline::head(&mut self.head, &self.timeline, 1);
         self.canvas.gap();
         self.draw_heading();
+        let label_width = self.label_width();
         let times: Vec<f64> = self.timeline.sample_times().collect();
         for (column, time) in ruler::seconds(&times, self.timeline.began()) {
-            self.canvas.text(LABEL + column * canvas::CELL_WIDTH, &time);
+            self.canvas.text(label_width + column * canvas::CELL_WIDTH, &time);
         }
         self.canvas.new_line();
-        let processes = self.timeline.processes(cells_that_fit(self.width.saturating_sub(LABEL), 1));
+        let processes = self.timeline.processes(cells_that_fit(self.width.saturating_sub(label_width), 1));
         if !processes.is_empty() {
             self.canvas.label(ruler::PROCESSES);
             for (column, mark) in processes {
-                self.canvas.text(LABEL + column * canvas::CELL_WIDTH, &mark);
+                self.canvas.text(label_width + column * canvas::CELL_WIDTH, &mark);
             }
             self.canvas.new_line();
         }
         let drawn = self.timeline.rows_to_draw(1);
         let mut above = None;
         for row in &drawn {
-            let label = format!("{}  {}", row.row.start, cut(&row.label(above), NAME));
+            let label = format!("{}  {}", row.place(&self.timeline), cut(&row.label(above), NAME));
             self.canvas.label(&label);
-            self.canvas.row(LABEL, &row.cells, |some| {
-                let place = format!("{}..{}", row.row.start, row.last.end);
-                format!("{place}: {}", meaning(row.cells.get(some.start)))
+            self.canvas.row(label_width, &row.cells, |some| {
+                format!("{}: {}", row.extent(), meaning(row.cells.get(some.start)))
             });
             row.cells.iter().for_each(|cell| self.legend.add(*cell));
             above = Some(row);

@@ -442,6 +442,8 @@ record! {
         end: VirtualAddress,
         /// Pages of regions in it.
         pages: u64,
+        /// Their bytes.
+        bytes: u64,
         /// Bytes that were populated when the rows were made, if that decided where they end.
         [optional] populated: Option<u64>,
         /// The region with most of its pages, as `maps` names it.

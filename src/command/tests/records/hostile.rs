@@ -247,6 +247,7 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Box<dyn Record>> {
             start: address,
             end: address,
             pages: number,
+            bytes: number,
             populated: Some(number),
             region: Some(name.clone()),
             symbol: Some(name.clone()),

@@ -70,6 +70,7 @@ pub fn timeline_row(row: u64) -> TimelineRow {
         start: va(0x5555_5555_0000 + row * 0x1_0000),
         end: va(0x5555_5556_0000 + row * 0x1_0000),
         pages: 16,
+        bytes: 0x1_0000,
         populated: None,
         region: Some(Name::from(region)),
         symbol: None,

@@ -106,6 +106,10 @@ impl<'a> Pager<'a> {
     /// Fails with `BrokenPipe` if the reader leaves, with `Interrupted` on Ctrl-C, and with the errors of `output`.
     pub fn write(&mut self, text: &[u8], output: &mut dyn Write) -> io::Result<()> {
         for line in text.split_inclusive(|&byte| byte == b'\n') {
+            let rows = rows(line, self.width);
+            if self.is_paging && self.search.is_none() && self.rows > 0 && self.rows + rows >= self.height {
+                self.ask(output)?;
+            }
             match self.search.take() {
                 Some(search) if search.finds(line) => {
                     writeln!(output, "({} skipped)", counted(search.skipped, "line"))?;
@@ -118,13 +122,7 @@ impl<'a> Pager<'a> {
                 }
                 None => {}
             }
-            if self.is_paging {
-                let rows = rows(line, self.width);
-                if self.rows > 0 && self.rows + rows >= self.height {
-                    self.ask(output)?;
-                }
-                self.rows += rows;
-            }
+            self.rows += rows;
             output.write_all(line)?;
         }
         output.flush()
@@ -138,8 +136,11 @@ impl<'a> Pager<'a> {
         let Some(Search { text, skipped, last }) = self.search.take() else {
             return Ok(());
         };
-        let unseen = skipped - last.len() as u64;
-        writeln!(output, "({} skipped: no line has `{}`)", counted(unseen, "line"), printable(&text))?;
+        let skipped = match skipped - last.len() as u64 {
+            0 => String::new(),
+            skipped => format!("{} skipped: ", counted(skipped, "line")),
+        };
+        writeln!(output, "({skipped}no line has `{}`)", printable(&text))?;
         last.iter().try_for_each(|line| output.write_all(line))
     }
 

@@ -452,6 +452,16 @@ fn long_output_stops_at_each_screen() {
     terminal.sees("without paging--");
     terminal.types("\u{3}");
     terminal.sees(PROMPT);
+    terminal.enters("show");
+    terminal.sees("without paging--");
+    terminal.types("/width \r");
+    terminal.sees(" lines skipped)\r\nwidth ");
+    terminal.sees(PROMPT);
+    terminal.enters("show");
+    terminal.sees("without paging--");
+    terminal.types("/no such text\r");
+    terminal.sees("skipped: no line has `no such text`)");
+    terminal.sees(PROMPT);
     // A command leaves the pager and runs, and so do those behind it.
     terminal.enters("show");
     terminal.sees("without paging--");

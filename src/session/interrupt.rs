@@ -52,13 +52,20 @@ impl Interrupts {
     /// # Errors
     /// Fails if there is no pipe or no signal handler.
     pub fn listen() -> io::Result<Self> {
-        let flag = Arc::new(AtomicBool::new(false));
-        signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&flag))?;
+        let interrupts = Self::without_signal()?;
+        signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&interrupts.flag))?;
+        signal_hook::low_level::pipe::register(signal_hook::consts::SIGINT, interrupts.notify.try_clone()?)?;
+        Ok(interrupts)
+    }
+
+    /// Makes one that no signal raises, for what is read before there is a session: SIGINT still ends the program.
+    ///
+    /// # Errors
+    /// Fails if there is no pipe.
+    pub fn without_signal() -> io::Result<Self> {
         let flags = rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK;
         let (wake, notify) = rustix::pipe::pipe_with(flags)?;
-        let own = Arc::new(File::from(notify.try_clone()?));
-        signal_hook::low_level::pipe::register(signal_hook::consts::SIGINT, notify)?;
-        Ok(Interrupts { flag, wake: File::from(wake), notify: own })
+        Ok(Interrupts { flag: Arc::default(), wake: File::from(wake), notify: Arc::new(File::from(notify)) })
     }
 
     /// Returns a handle that stops a command from another thread.

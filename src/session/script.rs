@@ -340,7 +340,7 @@ pub fn check_file(path: &Path, given: usize) -> Result<Parameters, String> {
             Ok(_) | Err(_) => return Ok(Parameters::unknown(path)),
         }
     }
-    let parameters = match Interrupts::listen() {
+    let parameters = match Interrupts::without_signal() {
         Ok(interrupts) => parameters_of(path, &interrupts)?,
         Err(error) => return Err(words(error)),
     };

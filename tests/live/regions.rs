@@ -296,6 +296,15 @@ fn shared_memory_is_known_by_its_device() {
             region.name
         );
     }
+    // In text it is named as what it is. A private mapping of the device is something else.
+    let pmdb = std::process::Command::new(env!("CARGO_BIN_EXE_pmdb"))
+        .args(["-nx", "-q", "-batch", "-p", &target.pid().to_string(), "-ex", "regions"])
+        .output()
+        .expect("pmdb runs");
+    let text = String::from_utf8_lossy(&pmdb.stdout);
+    let row = |start: u64| text.lines().find(|line| line.starts_with(&format!("{start:#x} "))).unwrap_or_default();
+    assert!(row(starts[0]).contains("(shared anonymous), inode "), "{text}");
+    assert!(row(starts[3]).ends_with("/dev/zero"), "{text}");
     let disk = pmdb::kernel::Device { major: 8, minor: 1 };
     for (device, expected) in [(disk, FilesOn::Storage), (pmdb::kernel::Device::default(), FilesOn::NoMount)] {
         assert_eq!(attached.machine.files_on(device, &mut Budget::unlimited()), Ok(expected));

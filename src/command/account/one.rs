@@ -6,7 +6,7 @@ use super::summary::{self, KernelSums};
 use super::{AccountFor, AccountOf, AccountPart, family, rests};
 use crate::command::floor::{Context, Error, Flow, Outcome};
 use crate::command::heap_sentence;
-use crate::command::named_pages::{PagesOfSymbols, name_among_symbols, name_of_mapping, names_in};
+use crate::command::named_pages::{PagesOfSymbols, name_of_mapping, names_in};
 use crate::command::rows::{self, RowLimit, finish, name_of_range, note_hidden_rows, pull};
 use crate::eval::{self, Origin, Spans};
 use crate::inspect::account::{AccountSums, Accounting, MemoryObjects};
@@ -260,11 +260,10 @@ pub(super) fn name(sums: &AccountSums, by: Key, group: Group, symbols: Option<&P
             let viewed = index.and_then(|index| sums.accounting().space().viewed_regions().get(index));
             viewed.map(|viewed| match by {
                 Key::Region => rows::name_of_region(&viewed.region),
-                Key::Mapping => {
-                    let region = &viewed.region;
-                    name_of_mapping(&region.name, region.is_deleted_file(), region.is_without_path())
+                _ => {
+                    let (region, is_file) = (&viewed.region, by == Key::Mapping);
+                    name_of_mapping(&region.name, is_file && region.is_deleted_file(), region.is_without_path())
                 }
-                _ => name_among_symbols(&viewed.region.name),
             })
         }
         Group::Symbol(symbol) => symbols.zip(symbol).map(|(symbols, symbol)| symbols.name(symbol)),

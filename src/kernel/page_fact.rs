@@ -294,7 +294,7 @@ impl Key {
             Key::Region => "The region.",
             Key::Mapping => "The file or the name that regions map.",
             Key::Symbol => {
-                "The symbol in which the page begins. `*NAME` is anonymous memory whose start the variable NAME holds."
+                "The symbol in which the page begins, or `*NAME` for anonymous memory that the variable NAME points to."
             }
             Key::Run => "The run of physically consecutive frames.",
             Key::Change => "The kind of change.",

@@ -129,14 +129,15 @@ impl Process {
     }
 
     /// Returns about how often khugepaged has examined all processes since this one started, as if its passes
-    /// (`full_scans`) were spread evenly over the time that the machine runs; `None` if unknown.
+    /// (`full_scans`) were spread evenly over the time that the machine runs, and none took less than `least`. Returns
+    /// `None` if that is unknown.
     #[cfg(feature = "cli")]
-    pub(crate) fn khugepaged_passes(&self) -> Option<u64> {
+    pub(crate) fn khugepaged_passes(&self, least: Duration) -> Option<u64> {
         let source = &**self.source();
         let passes = core_notes::setting(source, crate::source::KernelSetting::CollapsePasses)?;
         let uptime = uptime(source)?;
         let age = uptime - start(source, core_notes::stat(source).ok()?.start_time)?;
-        Some((passes as f64 * (age / uptime).clamp(0.0, 1.0)) as u64)
+        Some(passes_since(passes, uptime, age, least))
     }
 
     /// Reads a limit of `/proc/PID/limits`, in bytes; `None` if it is unlimited.
@@ -322,9 +323,24 @@ fn uptime(source: &dyn Source) -> Option<f64> {
     Some(procfs::Uptime::from_read(&uptime[..]).ok()?.uptime)
 }
 
+/// Returns how many of the `passes` in `uptime` seconds fell into the last `age` seconds, at least `least` apart.
+#[cfg(feature = "cli")]
+fn passes_since(passes: u64, uptime: f64, age: f64, least: Duration) -> u64 {
+    let evenly = passes as f64 * (age / uptime).clamp(0.0, 1.0);
+    evenly.min(age / least.as_secs_f64()) as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(feature = "cli")]
+    #[test]
+    fn passes_of_khugepaged_are_no_more_than_its_pace_allows() {
+        // 895 passes in 11 hours are one in 45 s on the average. A pass over 384 MiB takes 240 s and more.
+        let since = |age, least| passes_since(895, 40_600.0, age, Duration::from_secs(least));
+        assert_eq!((since(680.0, 0), since(680.0, 240), since(40_600.0, 10)), (14, 2, 895));
+    }
 
     #[test]
     fn the_page_after_the_arguments_must_be_resident_or_in_no_region() {

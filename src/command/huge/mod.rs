@@ -22,6 +22,7 @@ use nom::sequence::preceded;
 use reasons::{HugePart, HugeRow};
 use records::{HugePages, HugePiece, HugeSizeRow, HugeZerosRow};
 use std::fmt::{self, Formatter};
+use std::time::Duration;
 
 /// `huge [RANGE] [with content] [limit N | top N] [full]`
 #[derive(Debug)]
@@ -257,6 +258,18 @@ fn sizes(report: &HugeReport, sink: &mut dyn Sink) -> Result<(), Stopped> {
     })
 }
 
+/// Returns the bytes that khugepaged examines between two sleeps: so many pages, as whole huge pages.
+fn scanned(space: &AddressSpace, pages: Option<u64>) -> Option<u64> {
+    pages?.checked_mul(space.page_size().bytes())?.checked_next_multiple_of(space.huge_bytes())
+}
+
+/// Returns the least time of a pass of khugepaged, which examines all of these bytes in each, and `scanned` bytes
+/// between two sleeps of `sleep` milliseconds.
+fn shortest_pass(examined: u64, scanned: Option<u64>, sleep: Option<u64>) -> Duration {
+    let sleeps = scanned.and_then(|scanned| examined.checked_div(scanned)).unwrap_or_default();
+    Duration::from_millis(sleeps.saturating_mul(sleep.unwrap_or_default()))
+}
+
 fn summary(
     space: &AddressSpace,
     sweep: &HugeSweep,
@@ -275,7 +288,9 @@ fn summary(
         None => (Err(unasked()), 0),
     };
     let early = report.touched_early;
-    let is_possible = report.reasons.iter().any(|one| one.by == HugeBy::Khugepaged && one.reason.is_none());
+    let possible = report.reasons.iter().find(|one| one.by == HugeBy::Khugepaged && one.reason.is_none());
+    let scanned = scanned(space, settings.scanned);
+    let examined = report.counts.huge + possible.map_or(0, |reason| reason.bytes);
     let (pins, why_pins) = sweep.known_pins();
     let mut why = Why::default();
     if let Some(reason) = why_pins {
@@ -299,18 +314,16 @@ fn summary(
         untouched: report.counts.untouched,
         zeros,
         unread,
-        past: if is_possible { HugePast::ALL.to_vec() } else { Vec::new() },
+        past: possible.map_or_else(Vec::new, |_| HugePast::ALL.to_vec()),
         free_blocks: target.machine.free_blocks().map(|blocks| blocks.of_order(order)).map_err(Reason::from),
         memory: settings.memory,
         shared: settings.shared,
         max_empty: settings.max_empty,
         max_swapped: settings.max_swapped,
         max_shared: settings.max_shared,
-        scanned: settings
-            .scanned
-            .and_then(|pages| pages.checked_mul(space.page_size().bytes())?.checked_next_multiple_of(size)),
+        scanned,
         sleep: settings.sleep,
-        passes: target.process.khugepaged_passes(),
+        passes: target.process.khugepaged_passes(shortest_pass(examined, scanned, settings.sleep)),
         pins,
         why,
         changed: !sweep.changed_ranges().is_empty(),

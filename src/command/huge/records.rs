@@ -105,7 +105,8 @@ record! {
         scanned: Option<u64>,
         /// Milliseconds that it sleeps (`scan_sleep_millisecs`).
         sleep: Option<u64>,
-        /// About how often it has examined all processes since this one started.
+        /// About how often it has examined all processes since this one started: an estimate from its passes since the
+        /// machine started and from its pace.
         passes: Option<u64>,
         /// The pins that are known.
         pins: KnownPins,
@@ -210,7 +211,7 @@ fn possible(pages: &HugePages, bytes: u64) -> String {
             } else {
                 format!("Nothing visible keeps {bytes} of it small, but")
             };
-            format!(". {past} khugepaged has passed {passes} and left it{pins}")
+            format!(". {past} khugepaged has probably passed {passes} and left it{pins}")
         }
         None => {
             let unless = if knows_pins { "" } else { ", unless pages are pinned (unknown here)" };
@@ -339,7 +340,7 @@ fn past(lines: &mut Lines, pages: &HugePages) {
         lines.line().indent(2).plain(pace + ", of all processes");
         if let Some(passes) = &passes {
             let since = "since the process started: it came by, unless the memory or its advice is newer";
-            lines.line().indent(2).plain(format!("it has passed {passes} {since}"));
+            lines.line().indent(2).plain(format!("it has probably passed {passes} {since}"));
         }
     }
     lines.line().indent(2).plain("possible causes where nothing visible is in the way:");
@@ -517,13 +518,13 @@ mod tests {
         assert_eq!(
             answer(&passed, &possible, None),
             "redis-server (812) has 1 GiB on huge pages and 300 MiB in small pages. Nothing visible keeps 100 MiB of it \
-             small, but khugepaged has passed about 107 times and left it"
+             small, but khugepaged has probably passed about 107 times and left it"
         );
         let early = HugePages { touched_early: 290 << 20, pins: KnownPins::Registered, ..passed };
         assert_eq!(
             answer(&early, &possible, None),
             "redis-server (812) has 1 GiB on huge pages and 300 MiB in small pages. 100 MiB of it was probably touched \
-             before the advice, and khugepaged has passed about 107 times and left it: pages may be pinned (unknown \
+             before the advice, and khugepaged has probably passed about 107 times and left it: pages may be pinned (unknown \
              here)"
         );
         let in_pool = HugePages { huge: 0, small: 0, pool: 2 << 20, ..pages.clone() };

@@ -3,7 +3,7 @@
 use super::floor::Error;
 use super::rows::pull;
 use crate::budget::Budget;
-use crate::inspect::heap::{HeapArena, HeapSearch, HeapSums, require_memory};
+use crate::inspect::heap::{HeapArena, HeapSearch, HeapSums, MappedChunks, require_memory};
 use crate::inspect::{AddressSpace, Step};
 use crate::render::Sink;
 use crate::render::theme::Role;
@@ -14,6 +14,9 @@ const MOST_STEPS: u64 = 1 << 34;
 
 /// Where more is in use than resident.
 pub(super) const NOT_RESIDENT: &str = " (in part never touched, or in swap)";
+
+/// What is said of chunks that are in no arena.
+pub(super) const LARGE: &str = "is in large chunks that are mappings of their own";
 
 /// The sums of arenas. What is unknown of one of them is unknown of all.
 pub(super) struct HeapSentence {
@@ -92,11 +95,18 @@ impl HeapSentence {
     }
 }
 
-/// The sentence about the heaps of a process. A sweep that asks for the uses of their pages walks no arena again.
+/// The sentence about the heaps of a process, with their large chunks. A sweep that asks for the uses of their pages
+/// walks no arena again.
 pub(super) fn about(space: &AddressSpace, sink: &mut dyn Sink) -> Result<String, Error> {
     require_memory(space)?;
     let search = HeapSearch::new(space, steps(sink))?.keeping_uses();
-    Ok(HeapSentence::of(&arenas(search, sink)?).parts().into_iter().map(|(_, part)| part).collect())
+    let mut sentence: String =
+        HeapSentence::of(&arenas(search, sink)?).parts().into_iter().map(|(_, part)| part).collect();
+    let large = MappedChunks::of(space, steps(sink))?.sum.bytes;
+    if large > 0 {
+        sentence += &format!(". {} {LARGE}", size(large));
+    }
+    Ok(sentence)
 }
 
 /// The budget of a search for arenas.

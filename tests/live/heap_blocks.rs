@@ -124,6 +124,9 @@ fn pages_and_chunks_of_known_blocks() {
     let said_in_text = program(&[], target.pid(), false, &["heap".to_owned(), "account with heap".to_owned()]);
     let sentence = said_in_text.lines().find(|line| line.contains("of chunks in use")).expect("a sentence").trim();
     assert_eq!(said_in_text.matches(sentence).count(), 2, "{said_in_text}");
+    // The list of blocks is so large.
+    let large = said_in_text.lines().find(|line| line.contains("large chunks that are")).expect("a large chunk").trim();
+    assert_eq!(said_in_text.matches(large).count(), 2, "{said_in_text}");
     let records: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
     let of = |word: &'static str| records.iter().filter(move |record| record["type"] == word);
     for group in of("group") {

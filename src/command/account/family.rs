@@ -464,7 +464,7 @@ fn freed_by(class: FamilyClass) -> &'static str {
     match class {
         FamilyClass::PrivateOne => "the end of its process",
         FamilyClass::PrivateSeveral | FamilyClass::HeapUnclear | FamilyClass::Merged => "the end of all of them",
-        FamilyClass::HeapInUse => "free, then malloc_trim in each",
+        FamilyClass::HeapInUse => "free; malloc_trim in each too, but for large chunks",
         FamilyClass::HeapFree => "malloc_trim in each",
         FamilyClass::ShmemOne | FamilyClass::ShmemSeveral => FREES_SHARED_MEMORY,
         FamilyClass::FileOne | FamilyClass::FileSeveral => FREES_FILE_PAGES,

@@ -269,7 +269,7 @@ pub(super) const NO_HEAP: &str = "no page of it is in a heap of glibc: try `heap
 pub(super) fn freed_by(class: AccountClass) -> &'static str {
     match class {
         Anonymous | HeapUnclear => "free (see `heap`) or munmap",
-        HeapInUse => "free, then malloc_trim",
+        HeapInUse => "free; malloc_trim too, but for large chunks",
         HeapFree => "malloc_trim",
         PrivateCopies => "munmap",
         Forked => "free or munmap by all that share it",

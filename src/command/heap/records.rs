@@ -1,6 +1,6 @@
 //! The sums of `heap` and how they are written: the sentence that answers, and a row for each of several processes.
 
-use crate::command::heap_sentence::{HeapSentence, NOT_RESIDENT};
+use crate::command::heap_sentence::{HeapSentence, LARGE, NOT_RESIDENT};
 use crate::inspect::heap::{HeapArena, HeapSums, MappedChunks, Trimmable};
 use crate::kernel::words::Worded;
 use crate::kernel::{Name, VirtualAddress};
@@ -266,7 +266,7 @@ fn beside(lines: &mut Lines, summary: &HeapSummary) {
         (&summary.trim_locked, more, "is free and locked in memory: no trim frees it"),
         (&summary.trim_unclear, more, "is free on pages that may be mapped elsewhere too"),
         (&Ok(summary.foreign), "", "lies between chunks: the program itself got it with sbrk"),
-        (&Ok(summary.mapped.unwrap_or_default()), "", "is in large chunks that are mappings of their own"),
+        (&Ok(summary.mapped.unwrap_or_default()), "", LARGE),
     ] {
         if let Ok(bytes @ 1..) = bytes {
             lines.line().indent(2).plain(format!("{}{more} {what}", size(*bytes)));

@@ -177,9 +177,20 @@ mod tests {
         let ends = [MAPPED, MAPPED + 0x1008, MAPPED + 0x7fff, MAPPED + 0x8000, MAPPED - 1];
         let whole = ["*matrix", "*matrix+0x1008", "*matrix+0x7fff", "", ""];
         assert_eq!(names_of(fake(0), &ends), whole);
-        // A pointer to the middle names nothing. What begins at a page that a variable holds may be another mapping.
+        // A pointer to the middle of a page names nothing.
         assert_eq!(names_of(fake(MAPPED + 0x1010), &ends), whole);
-        assert_eq!(names_of(fake(MAPPED + 0x4000), &ends), ["*matrix", "*matrix+0x1008", "", "", ""]);
+    }
+
+    /// The kernel joins neighbouring mappings to one region.
+    #[test]
+    fn a_pointer_to_a_page_inside_of_a_region_begins_a_part() {
+        let variables = vec![variable("matrix", 0x3010, 8), variable("other", 0x3018, 8)];
+        let fake = program(variables, &[(0x3010, MAPPED), (0x3018, MAPPED + 0x4000)]);
+        let at = [0, 0x3fff, 0x4000, 0x7fff, 0x8000].map(|at| MAPPED + at);
+        assert_eq!(names_of(fake, &at), ["*matrix", "*matrix+0x3fff", "*other", "*other+0x3fff", ""]);
+        // A word outside of all variables ends a part too, but names nothing.
+        let fake = program(vec![variable("matrix", 0x3010, 8)], &[(0x3010, MAPPED), (0x3018, MAPPED + 0x4000)]);
+        assert_eq!(names_of(fake, &at), ["*matrix", "*matrix+0x3fff", "", "", ""]);
     }
 
     #[test]

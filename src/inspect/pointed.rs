@@ -1,12 +1,12 @@
 //! Anonymous memory that has no name, found by the variables that point to it.
 //!
-//! A word of the variables of a program or library names the memory whose beginning it holds, if that is proved: it is
-//! the user data of a chunk that glibc's `malloc` has mapped by itself, the end of such a chunk, or the start of a region.
-//! A pointer to the middle names nothing. Of several variables the first counts, and one that is only a pointer before
-//! one in a larger object.
+//! A word of the variables of a program or library names the memory whose beginning it holds: the user data of a chunk
+//! that glibc's `malloc` has mapped by itself, or a page. Another pointer to the middle names nothing. Of several
+//! variables the first counts, and one that is only a pointer before one in a larger object.
 //!
-//! The kernel joins neighbouring mappings to one region. A name therefore ends with its chunk; that of other memory
-//! ends before the next chunk, and before the next page whose address a variable holds.
+//! The kernel joins neighbouring mappings to one region, so that a page in the middle of it may begin a mapping. A name
+//! ends with its chunk; that of other memory ends before the next chunk, and before the next page whose address a
+//! variable holds.
 
 use super::Result;
 use super::heap::{decode, mapped_chunks};
@@ -15,7 +15,7 @@ use crate::budget::Budget;
 use crate::kernel::{AddressRange, Region, VirtualAddress};
 use crate::process::Target;
 use crate::symbol::TargetSymbols;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The most resident bytes of variables that are read.
 const MOST_READ: u64 = 32 << 20;
@@ -71,14 +71,13 @@ impl PointedMemory {
             let end = Some(chunk.range.end().get());
             beginnings.insert(start, Beginning { end, held, word: chunk.pointer.and_then(word) });
         }
-        let ends_of_chunks: BTreeSet<u64> = chunks.values().map(|chunk| chunk.range.end().get()).collect();
-        let is_at_page = |address: u64| names.target().process.page_size().offset(VirtualAddress::new(address)) == 0;
-        for &address in held.keys().filter(|address| is_at_page(**address)) {
-            let is_start = ends_of_chunks.contains(&address)
-                || (places.at(address).is_some_and(|range| range.start().get() == address)
-                    && names.module_at(VirtualAddress::new(address)).is_none());
-            let word = word(address).filter(|_| is_start);
-            beginnings.entry(address).or_insert(Beginning { end: None, held: address, word });
+        let page_size = names.target().process.page_size();
+        for (&address, &holder) in &held {
+            let at = VirtualAddress::new(address);
+            if page_size.offset(at) == 0 {
+                let word = holder.filter(|_| names.module_at(at).is_none()).map(|holder| holder.word);
+                beginnings.entry(address).or_insert(Beginning { end: None, held: address, word });
+            }
         }
         Ok(PointedMemory { ranges: ranges(&beginnings, &places) })
     }

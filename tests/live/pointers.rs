@@ -30,9 +30,11 @@ static POINTED_FIRST: AtomicUsize = AtomicUsize::new(0);
 static POINTED_SECOND: AtomicUsize = AtomicUsize::new(0);
 #[unsafe(no_mangle)]
 static POINTED_STATE: [AtomicUsize; 4] = [const { AtomicUsize::new(0) }; 4];
-/// A mapping of the program's own.
+/// Two mappings of the program's own, which the kernel joins to one region.
 #[unsafe(no_mangle)]
 static POINTED_MAPPED: AtomicUsize = AtomicUsize::new(0);
+#[unsafe(no_mangle)]
+static POINTED_JOINED: AtomicUsize = AtomicUsize::new(0);
 /// A page in the middle of the first block.
 #[unsafe(no_mangle)]
 static POINTED_MIDDLE: AtomicUsize = AtomicUsize::new(0);
@@ -59,7 +61,9 @@ fn pointers(_: &[String]) {
     // SAFETY: a block of memory, or 0.
     let take = || unsafe { libc::malloc(BYTES) }.addr();
     let blocks = [(&POINTED_FIRST, take()), (&POINTED_SECOND, take()), (&POINTED_STATE[2], take())];
-    for (variable, address) in blocks.into_iter().chain([(&POINTED_MAPPED, map_alone(BYTES))]) {
+    let mapped = map_alone(2 * BYTES);
+    let mapped = [(&POINTED_MAPPED, mapped), (&POINTED_JOINED, mapped + BYTES)];
+    for (variable, address) in blocks.into_iter().chain(mapped) {
         assert_ne!(address, 0);
         variable.store(address, Ordering::Relaxed);
         // SAFETY: the memory is longer.
@@ -103,12 +107,15 @@ fn rows(said: &str, name: &str, number: &str) -> BTreeMap<String, u64> {
     records.filter_map(row).filter(|(name, _)| name.contains("POINTED")).collect()
 }
 
+/// The names of the mappings.
+const MAPPED: [&str; 2] = ["*POINTED_MAPPED", "*POINTED_JOINED"];
+
 /// What each name has: the written pages, and one more with the head of the block.
 fn expected(blocks: u64, mapped: u64) -> BTreeMap<String, u64> {
     let blocks = ["*POINTED_FIRST", "*POINTED_SECOND"].map(|name| (name.to_owned(), blocks));
     let field = format!("*(POINTED_STATE+{})", 2 * size_of::<usize>());
-    let others = [(field, blocks[0].1), ("*POINTED_MAPPED".to_owned(), mapped)];
-    blocks.into_iter().chain(others).collect()
+    let mapped = MAPPED.map(|name| (name.to_owned(), mapped));
+    blocks.clone().into_iter().chain([(field, blocks[0].1)]).chain(mapped).collect()
 }
 
 fn name_the_pages_of_a_walk() {
@@ -149,7 +156,7 @@ fn name_what_a_child_has_copied() {
     // A picture has a row for each block.
     let line = format!("compare {child} in region(*POINTED_FIRST) by symbol every 1ms for 1ms as timeline");
     let said = program(&[], target.pid(), true, &[line]);
-    for name in expected(0, 0).keys().filter(|name| *name != "*POINTED_MAPPED") {
+    for name in expected(0, 0).keys().filter(|name| !MAPPED.contains(&name.as_str())) {
         assert!(said.contains(&format!("\"symbol\":\"{name}\"")), "{name}: {said}");
     }
 }

@@ -59,10 +59,10 @@ Lists why memory is not on transparent huge pages. Resident small pages become h
 make a huge page now. A range with few parts has a row for each of them. The columns:
 
   bytes      the memory that the reason concerns
-  alone      the part of it without another reason: a change here has an effect
+  only this  the part of it without another reason: a change here has an effect
   mostly in  the region with most of it
 
-If nothing visible is in the way, the summary lists what may have been in the past. Without /proc/kcore only pins of \
+The summary lists past obstacles if there is none now. Without /proc/kcore only pins of \
 buffers that are registered with io_uring are visible. Free blocks are no reason: the kernel can \
 make some by compaction.
 

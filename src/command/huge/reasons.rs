@@ -17,7 +17,7 @@ record! {
     pub struct HugeRow as "huge-reason" {
         /// Who makes no huge page.
         by: HugeBy,
-        /// Why not; `null` if nothing visible is in the way.
+        /// Why not; `null` if no obstacle is visible now.
         reason: Option<HugeRefusal>,
         /// Bytes that it concerns: untouched ones for a fault, small pages for khugepaged. Several reasons may concern
         /// the same bytes.
@@ -67,14 +67,14 @@ impl Record for HugeRow {
 /// Reasons of khugepaged, and those of page faults.
 static RESIDENT: Table<HugeRow> = Table::of(&[
     BYTES.cell(|_, row| Cell::size(row.bytes)),
-    ALONE.cell(|_, row| amount(row.only)),
+    ONLY.cell(|_, row| amount(row.only)),
     MOSTLY_IN.cell(|_, row| mostly_in(row)),
     WHY_SMALL.cell(|_, row| reason(row)),
 ]);
 
 static UNTOUCHED: Table<HugeRow> = Table::of(&[
     BYTES.cell(|_, row| Cell::size(row.bytes)),
-    ALONE.cell(|_, row| amount(row.only)),
+    ONLY.cell(|_, row| amount(row.only)),
     MOSTLY_IN.cell(|_, row| mostly_in(row)),
     IN_THE_WAY.cell(|_, row| reason(row)),
 ]);
@@ -97,7 +97,7 @@ fn part(row: &HugeRow, cell: fn(&HugePart) -> Cell<'_>) -> Cell<'_> {
 const WHY_SMALL: Column = Column::word("resident: why it stays small", 34, Role::Plain);
 const IN_THE_WAY: Column = Column::word("untouched: what is in the way of a huge page", 34, Role::Plain);
 const BYTES: Column = Column::number("bytes", 8, Role::Size);
-const ALONE: Column = Column::number("alone", 8, Role::Size);
+const ONLY: Column = Column::number("only this", 9, Role::Size);
 const MOSTLY_IN: Column = Column::name("mostly in", 14, Role::Address).rank(1);
 
 fn reason(row: &HugeRow) -> Cell<'static> {
@@ -119,7 +119,7 @@ pub(super) fn words(row: &HugeRow) -> Cow<'static, str> {
     match (row.reason, row.by) {
         (Some(reason), _) => fragment(reason.about()).into(),
         (None, HugeBy::Fault) => "nothing: the next access maps one".into(),
-        (None, HugeBy::Khugepaged) => "nothing visible is in the way".into(),
+        (None, HugeBy::Khugepaged) => "no obstacle now".into(),
     }
 }
 

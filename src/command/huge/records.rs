@@ -87,7 +87,7 @@ record! {
         zeros: Fact<u64>,
         /// Bytes of huge pages that could not be read.
         unread: u64,
-        /// Possible causes if nothing visible is in the way.
+        /// Possible causes if no obstacle is visible now.
         past: Vec<HugePast>,
         /// Free blocks as large as a huge page.
         free_blocks: Fact<u64>,
@@ -343,7 +343,7 @@ fn past(lines: &mut Lines, pages: &HugePages) {
             lines.line().indent(2).plain(format!("it has probably passed {passes} {since}"));
         }
     }
-    lines.line().indent(2).plain("possible causes where nothing visible is in the way:");
+    lines.line().indent(2).plain("possible causes where there is no obstacle now:");
     for past in pages.past.iter().filter(|past| **past != HugePast::NotYet || passes.is_none()) {
         let unknown = match (past, pages.why.of("pins")) {
             (HugePast::Pinned, Some(reason)) => format!(" (unknown here: {})", reason.cause_in_short()),

@@ -58,15 +58,15 @@ static CHARGES: Table<AccountCharge> = Table::of(&[
 /// these are is not known: each part is the most that it can be.
 fn freed_in_parts(row: &AccountCharge) -> String {
     let is_worth_a_word = |part: u64| part > 0 && part.saturating_mul(100) >= row.bytes;
-    let parts = [(row.files, "rm", "files"), (row.held, "closing", "objects"), (row.segments, "ipcrm", "segments")];
-    let parts = parts.map(|(most, action, what)| (most.unwrap_or(0), action, what));
-    let shown: Vec<_> = parts.iter().filter(|(most, ..)| is_worth_a_word(*most)).collect();
+    let parts = [(row.files, "rm the files"), (row.held, "free the objects"), (row.segments, "ipcrm the segments")];
+    let parts = parts.map(|(most, action)| (most.unwrap_or(0), action));
+    let shown: Vec<_> = parts.iter().filter(|(most, _)| is_worth_a_word(*most)).collect();
     if shown.is_empty() {
         return row.freed_by.to_owned();
     }
-    let actions: Vec<_> = shown.iter().map(|(_, action, what)| format!("{action} of {what}")).collect();
-    let below = format!("{}: those below that are charged to it", listed(&actions, "and"));
-    let rest = parts.iter().fold(row.bytes, |rest, (most, ..)| rest.saturating_sub(*most));
+    let actions: Vec<_> = shown.iter().map(|(_, action)| (*action).to_owned()).collect();
+    let below = format!("{} below", listed(&actions, "and"));
+    let rest = parts.iter().fold(row.bytes, |rest, (most, _)| rest.saturating_sub(*most));
     match row.segments {
         None => format!("{below}, or ipcrm (ipcs -m)"),
         Some(_) if is_worth_a_word(rest) => format!("{below}; the rest was not found"),
@@ -169,7 +169,7 @@ fn candidates(class: ChargeClass, bytes: u64, objects: &MemoryObjects, sink: &mu
         ChargeClass::Hugetlb => filesystems::emit(&objects.filesystems, true, bytes, sink)?,
         ChargeClass::SharedMemory => {
             filesystems::emit(&objects.filesystems, false, bytes, sink)?;
-            objects::emit_rows(objects.unattached.as_deref().unwrap_or_default(), true, sink)?;
+            objects::emit_of_any_group(objects.unattached.as_deref().unwrap_or_default(), sink)?;
         }
         _ => {}
     }
@@ -399,13 +399,10 @@ mod tests {
                 segments,
             })
         };
-        assert_eq!(text(40, 0, Some(0)), "rm of files: those below that are charged to it");
-        assert_eq!(text(40, 0, Some(40)), "rm of files and ipcrm of segments: those below that are charged to it");
-        assert_eq!(text(40, 0, None), "rm of files: those below that are charged to it, or ipcrm (ipcs -m)");
-        assert_eq!(
-            text(0, 20, Some(0)),
-            "closing of objects: those below that are charged to it; the rest was not found"
-        );
+        assert_eq!(text(40, 0, Some(0)), "rm the files below");
+        assert_eq!(text(40, 0, Some(40)), "rm the files and ipcrm the segments below");
+        assert_eq!(text(40, 0, None), "rm the files below, or ipcrm (ipcs -m)");
+        assert_eq!(text(0, 20, Some(0)), "free the objects below; the rest was not found");
         assert_eq!(text(0, 0, Some(0)), freed_by(ChargeClass::SharedMemory));
     }
 }

@@ -43,8 +43,8 @@ impl Record for AccountFilesystem {
     }
 }
 
-const UP_TO: ColumnOf<AccountFilesystem> = bytes("up to").cell(|_, row| Cell::size(row.at_most));
-const USED: ColumnOf<AccountFilesystem> = bytes("used").cell(|_, row| Cell::size(row.used));
+const UP_TO: ColumnOf<AccountFilesystem> = bytes("at most").cell(|_, row| Cell::size(row.at_most));
+const USED: ColumnOf<AccountFilesystem> = bytes("in use").cell(|_, row| Cell::size(row.used));
 const KIND: ColumnOf<AccountFilesystem> = Column::word("type", 9, Role::Plain).cell(|_, row| Cell::new(kind(row)));
 const FREED: ColumnOf<AccountFilesystem> =
     Column::word("freed by", 8, Role::Plain).cell(|_, row| Cell::new(row.freed_by));
@@ -53,7 +53,7 @@ const FREED: ColumnOf<AccountFilesystem> =
 static NOT_HELD: Table<AccountFilesystem> = Table::of(&[
     UP_TO,
     USED,
-    Column::name("files that none of them holds, in", 39, Role::Name).cell(|_, row| Cell::new(&row.path)),
+    Column::name("filesystem with files not open", 39, Role::Name).cell(|_, row| Cell::new(&row.path)),
     KIND,
     FREED,
 ]);
@@ -62,7 +62,7 @@ static NOT_HELD: Table<AccountFilesystem> = Table::of(&[
 static ALL: Table<AccountFilesystem> = Table::of(&[
     UP_TO,
     USED,
-    Column::name("files in", 33, Role::Name).cell(|_, row| Cell::new(&row.path)),
+    Column::name("filesystem with files", 33, Role::Name).cell(|_, row| Cell::new(&row.path)),
     KIND,
     FREED,
 ]);
@@ -106,7 +106,7 @@ pub(super) fn note_others(filesystems: &MemoryFilesystems, kinds: &[bool], sink:
     let more = if more.is_empty() { String::new() } else { format!("; and {} more", more.len()) };
     match named {
         [] => Ok(()),
-        named => sink.note(format!("files may be in other filesystems too: {}{more}", named.join("; "))),
+        named => sink.note(format!("files may be elsewhere too: {}{more}", named.join("; "))),
     }
 }
 

@@ -148,6 +148,21 @@ pub(super) fn emit(objects: &MemoryObjects, of_several: bool, sink: &mut dyn Sin
 /// The same of any objects.
 pub(super) fn emit_rows(objects: &[MemoryObject], of_several: bool, sink: &mut dyn Sink) -> Result<(), Stopped> {
     objects.iter().take(MOST_ROWS).try_for_each(|object| sink.emit(&row(object, of_several)))?;
+    note_more(objects, sink)
+}
+
+/// The rows of segments of others: the kernel does not show to which group they are charged.
+pub(super) fn emit_of_any_group(segments: &[MemoryObject], sink: &mut dyn Sink) -> Result<(), Stopped> {
+    segments.iter().take(MOST_ROWS).try_for_each(|segment| sink.emit(&of_any_group(row(segment, true))))?;
+    note_more(segments, sink)
+}
+
+fn of_any_group(row: AccountObject) -> AccountObject {
+    AccountObject { freed_by: format!("{} (may be charged to another group)", row.freed_by), ..row }
+}
+
+/// A note of the objects that have no row.
+fn note_more(objects: &[MemoryObject], sink: &mut dyn Sink) -> Result<(), Stopped> {
     match objects.get(MOST_ROWS..).unwrap_or_default() {
         [] => Ok(()),
         rest => {
@@ -337,6 +352,7 @@ pub(in crate::command) mod samples {
             Box::new(of_thread),
             Box::new(segment),
             Box::new(AccountObject { creator: None, creator_runs: None, ..lone.clone() }),
+            Box::new(of_any_group(lone.clone())),
             Box::new(lone),
             Box::new(deleted),
             Box::new(buffers),

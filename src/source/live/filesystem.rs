@@ -38,7 +38,7 @@ fn through(
         let failed = |error| Error::io(format!("looking at the filesystem at {name}"), error);
         let found = find().map_err(failed)?;
         if numbers(&fstat(&found).map_err(failed)?).0 != device {
-            return Err(Error::not_available(format!("another filesystem is mounted over that at {name}")));
+            return Err(Error::not_available(format!("a filesystem hidden under the mount at {name} is not searched")));
         }
         let system = fstatfs(&found).map_err(failed)?;
         Ok(vec![kind_of(&system), system.f_bsize as u64, system.f_blocks, system.f_bfree, system.f_bavail])
@@ -93,6 +93,6 @@ mod tests {
         }
         let other = Device { minor: device.minor + 1, ..device };
         let error = own_room(other, point).expect_err("another device");
-        assert!(error.to_string().contains("mounted over that at /dev/shm"), "{error}");
+        assert!(error.to_string().contains("hidden under the mount at /dev/shm"), "{error}");
     }
 }

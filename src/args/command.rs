@@ -105,8 +105,15 @@ impl Arguments {
     fn without_process(&self, command: &str) -> String {
         let words = self.arguments.join(" ");
         let of_process = format!("`pmdb PID {command} {words}`");
+        let options = self.arguments.iter().take_while(|word| word.starts_with("--")).count();
+        let (options, operand) = self.arguments.split_at(options);
+        let before: String =
+            std::iter::once(command).chain(options.iter().map(String::as_str)).map(|word| format!("{word} ")).collect();
         if LANGUAGE.is_alone(command, std::iter::once("phys:")) {
-            return format!("`{command}` needs `phys:` or a process: `pmdb {command} phys:{words}` or {of_process}");
+            return format!(
+                "`{command}` needs `phys:` or a process: `pmdb {before}phys:{}` or {of_process}",
+                operand.join(" ")
+            );
         }
         format!("`{command}` needs a process: {of_process}")
     }

@@ -291,6 +291,14 @@ fn is_long(name: &str) -> bool {
     options.any(|one| one.get_long() == Some(name))
 }
 
+/// Returns whether a word is an option of commands, such as `--how`, and none of pmdb.
+fn is_of_command(word: &str) -> bool {
+    word.strip_prefix("--").is_some_and(|name| {
+        let name = name.split('=').next().unwrap_or(name);
+        !name.is_empty() && !is_long(name) && !matches!(name, "help" | "version")
+    })
+}
+
 /// Returns the name of the command that the words begin with.
 fn full_name(words: &[String]) -> Option<String> {
     let first = words.first()?;
@@ -327,9 +335,12 @@ fn with_double_dashes(words: impl IntoIterator<Item = OsString>) -> Vec<OsString
             continue;
         }
         if !word.to_string_lossy().starts_with('-') {
-            // The command after the process has its own options.
-            let behind = words.as_slice().iter().filter_map(|next| next.to_str());
-            let is_command = word.to_str().is_some_and(|word| LANGUAGE.is_alone(word, behind));
+            // A command has its own options, also one that lacks its process.
+            let mut behind = words.as_slice().iter().filter_map(|next| next.to_str());
+            let is_command = word.to_str().is_some_and(|word| {
+                LANGUAGE.is_alone(word, behind.clone())
+                    || behind.next().is_some_and(is_of_command) && full_name(&[word.to_owned()]).is_some()
+            });
             options_ended = !has_steps && (has_process || is_command);
             has_process = true;
             first.get_or_insert_with(|| word.to_string_lossy().into_owned());
@@ -445,6 +456,9 @@ mod tests {
             (&["show"], InitialTarget::Nothing, "show"),
             (&["info", "capabilities"], InitialTarget::Nothing, "info capabilities"),
             (&["summary", "frames", "--how"], InitialTarget::Nothing, "summary frames --how"),
+            (&["summary", "--how", "frames"], InitialTarget::Nothing, "summary --how frames"),
+            (&["who", "--how", "phys:0x1000"], InitialTarget::Nothing, "who --how phys:0x1000"),
+            (&["--json", "flags", "--how", "pfn:1"], InitialTarget::Nothing, "flags --how pfn:1"),
             (&["812", "info", "symbol", "--help"], InitialTarget::Nothing, "help info symbol"),
             (&["812", "walk", "heap", "--help"], InitialTarget::Nothing, "help walk"),
             (&["-p", "812", "walk", "heap", "--help"], InitialTarget::Nothing, "help walk"),

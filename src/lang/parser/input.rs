@@ -163,6 +163,8 @@ impl Language {
             let begins = |word: &&str| word.ends_with(['"', ':']) && next.starts_with(*word);
             words.iter().any(|word| next == *word || begins(word))
         };
+        // An option before the words that decide: `who --how phys:0x1000`.
+        let behind = behind.filter(|word| !word.starts_with("--"));
         self.names().any(|name| match name.process {
             ProcessNeed::Unused => {
                 name.first() == word && (name.second().is_none() || name.second() == behind.clone().next())

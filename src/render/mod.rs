@@ -26,6 +26,6 @@ pub use ascii::Ascii;
 pub use json::{Json, JsonOfCapture, TextInJson};
 pub use record::{DeclaredRecord, Record, Renderer, RowRange, Sink};
 pub use svg::Svg;
-pub use text::{More, RemarksMade, Text};
+pub use text::{More, RemarksMade, Text, TextColumn};
 pub use theme::{Background, ColorContext, Role, Theme, cut, printable};
 pub use units::zone_fault;

@@ -14,7 +14,7 @@ use crate::eval::{Integer, Value};
 use crate::kernel::Name;
 use crate::lang::{ParsedCommand, Spanned};
 use crate::own::own_file::{self, Links};
-use crate::render::{Background, Record, RemarksMade, Renderer, Sink};
+use crate::render::{Background, Record, RemarksMade, Renderer, Sink, TextColumn};
 use crate::report::{EchoedText, ErrorPlace, ErrorReport, Note, TargetEvent, TargetReport};
 use crate::state::{DebugState, ProgressListener, TargetChange};
 use crate::symbol::Symbols;
@@ -83,6 +83,8 @@ pub struct Session {
     pub(super) typed_at_pager: Option<String>,
     /// The remarks about the kernel and rights that are on the screen.
     pub(super) remarks: RemarksMade,
+    /// The column where the last text of `echo` or `printf` ended.
+    pub(super) text_column: TextColumn,
     /// Whether the last answer on the screen ends inside a row.
     pub(super) ends_in_row: bool,
 }
@@ -147,6 +149,7 @@ impl Session {
             repeatable: None,
             typed_at_pager: None,
             remarks: RemarksMade::default(),
+            text_column: TextColumn::default(),
             ends_in_row: false,
         })
     }

@@ -92,6 +92,7 @@ impl Session {
         if can_go_up && let Some(height) = self.height().or_else(|| Some(screen_size()?.0)) {
             text = text.in_place(height);
         }
+        text = text.continuing(Rc::clone(&self.text_column));
         // Output with the same destination is read together.
         text = text.with_remarks_once(if is_shared { Rc::clone(&self.remarks) } else { Rc::default() });
         if is_terminal && !shows_unicode() { Box::new(render::Ascii(text)) } else { Box::new(text) }

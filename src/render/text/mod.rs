@@ -12,6 +12,7 @@ pub(crate) mod pages;
 pub(crate) mod region;
 mod timeline_rows;
 pub(crate) mod translation;
+mod verbatim;
 pub(crate) mod words;
 
 use super::columns::{Cell, CellText, Column, Table, TableId, TableLayout};
@@ -26,7 +27,9 @@ use footnotes::Footnotes;
 use jiff::tz::TimeZone;
 use lines::{Lines, Style};
 pub use lines::{More, RemarksMade};
+use std::borrow::Cow;
 use std::io::{self, Write};
+pub use verbatim::TextColumn;
 
 /// Writes records as text: tables with headings, blocks of labelled lines, single lines.
 pub struct Text {
@@ -54,6 +57,7 @@ pub struct Text {
     answer_place: AnswerPlace,
     /// Whether rows were written since the heading of a part of the answer.
     has_rows_above: bool,
+    text_column: TextColumn,
 }
 
 /// The place of a sentence that answers, which is known only after the rows that it is to stand before.
@@ -120,6 +124,7 @@ impl Text {
             alike: AlikeRun::new(),
             answer_place: AnswerPlace::NoRows,
             has_rows_above: false,
+            text_column: TextColumn::default(),
         }
     }
 
@@ -127,6 +132,11 @@ impl Text {
     pub fn in_place(mut self, height: usize) -> Self {
         self.drawing = TimelineDrawing::in_place(height);
         self
+    }
+
+    /// The same, but a text of the user continues at the column where the one before ended.
+    pub fn continuing(self, text_column: TextColumn) -> Self {
+        Text { text_column, ..self }
     }
 
     /// The same, but a remark about the kernel or rights that `said` has is not repeated.
@@ -497,9 +507,13 @@ impl Text {
         draw(&mut self.lines, &mut self.legend, part);
     }
 
-    /// The user's own text, to the byte.
+    /// The user's own text. In a pipe or a file it is the same to the byte.
     pub(crate) fn verbatim(&mut self, text: &str) {
         self.write_held();
+        let text = match self.lines.style.width {
+            Some(width) => verbatim::broken(text, width, &self.text_column).into(),
+            None => Cow::Borrowed(text),
+        };
         self.lines.text().extend_from_slice(text.as_bytes());
     }
 

@@ -1,4 +1,5 @@
-//! `by symbol`: the symbol in which a page begins, or the variable that points to its memory.
+//! `by symbol`: the symbol in which a page begins, or the variable that points to its memory. An array of pointers is
+//! one group.
 
 use crate::inspect::{AddressNames, AddressSpace, Page, parts_by_symbol};
 use crate::kernel::{Name, PageSize, VirtualAddress, maps};
@@ -64,7 +65,7 @@ impl<'a> PagesOfSymbols<'a> {
 
     /// The number of the symbol at an address where a page begins, and how many pages begin in it from there on.
     pub fn at(&mut self, address: VirtualAddress) -> (Option<u32>, u64) {
-        let name = match self.names.or_unnamed(address) {
+        let name = match self.names.group_or_unnamed(address) {
             Ok(name) => name,
             Err(bytes) => return (None, bytes.div_ceil(self.size.bytes()).max(1)),
         };

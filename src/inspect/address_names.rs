@@ -62,18 +62,43 @@ impl<'a> AddressNames<'a> {
         name.ok_or_else(|| unnamed.min(pointed.bytes_before_next(address)))
     }
 
+    /// As [`AddressNames::or_unnamed`], for groups: memory that many words of one variable name has one name,
+    /// `*name[..]`, and one `start`.
+    #[cfg(feature = "cli")]
+    pub(crate) fn group_or_unnamed(&self, address: VirtualAddress) -> Result<AddressName, u64> {
+        let name = self.or_unnamed(address)?;
+        Ok(self
+            .group_at(address)
+            .map_or_else(|| name.clone(), |(start, group)| AddressName { name: group, start, ..name.clone() }))
+    }
+
+    /// Returns the name that memory shares with others that words of the same variable point to, and where the first of
+    /// them begins.
+    #[cfg(feature = "cli")]
+    fn group_at(&self, address: VirtualAddress) -> Option<(VirtualAddress, Name)> {
+        if self.symbols.unnamed_bytes(address) == 0 {
+            return None;
+        }
+        let pointed = self.pointed().at(address)?;
+        let variable = self.symbols.at(pointed.word)?;
+        Some((pointed.first_of_many?, Name::new([b"*", variable.name().as_bytes(), b"[..]"].concat())))
+    }
+
     /// Returns `range` in parts, so that one variable points to all of a part, or none.
     #[cfg(feature = "cli")]
     pub(crate) fn parts(&self, range: AddressRange) -> Vec<AddressRange> {
-        let named: Vec<AddressRange> = self.pointed().within(range).collect();
+        let named = self.pointed().within(range);
         let mut parts: Vec<AddressRange> = range.outside(&named).chain(named.iter().copied()).collect();
         parts.sort_unstable();
         parts
     }
 
-    /// Returns the name of the variable that points to the memory at `address`.
+    /// Returns the name of the variable that points to the memory at `address`, as groups have it.
     #[cfg(feature = "cli")]
     pub(crate) fn pointer_to(&self, address: VirtualAddress) -> Option<Name> {
+        if let Some((_, group)) = self.group_at(address) {
+            return Some(group);
+        }
         let pointed = self.pointed().at(address)?;
         Some(self.of_pointed(pointed, address)?.name)
     }
@@ -312,6 +337,31 @@ mod tests {
         assert_eq!(parts(MERGED + 0x4000, 0x1000), [(0, 0x1000, second())]);
         assert_eq!(parts(MAPPED, 0x8000), [(0, 0x8000, matrix())]);
         assert_eq!(parts(BSS, 0x1000), [(0, 0x1000, none())]);
+    }
+
+    /// An array of many pointers, whose memory lies in two regions.
+    #[cfg(feature = "cli")]
+    #[test]
+    fn memory_that_many_words_of_one_variable_name_is_one_group() {
+        let named = |words: u64| {
+            let held = |word| (0x3010 + word * 8, if word == 0 { MERGED + 0x10 } else { MAPPED + word * 0x1000 });
+            let words: Vec<(u64, u64)> = (0..words).map(held).collect();
+            let (target, symbols) =
+                (program(vec![variable("hoard", 0x3010, 0x40)], &words).target(), Symbols::default());
+            let names = AddressNames::new(symbols.on_demand(&target));
+            let at = [MERGED, MAPPED + 0x1000, MAPPED + 0x2000].map(VirtualAddress::new);
+            let exact = at.map(|at| names.at(at).map(|one| one.name.to_string()).unwrap_or_default());
+            assert_eq!(exact, ["*hoard", "*(hoard+8)", "*(hoard+16)"]);
+            let whole = AddressRange::of_length(VirtualAddress::new(MAPPED), 0x8000).expect("bytes");
+            let groups = at.map(|at| names.group_or_unnamed(at).expect("a name"));
+            let (starts, groups) = (groups.clone().map(|one| one.start.get()), groups.map(|one| one.name.to_string()));
+            assert_eq!(at.map(|at| names.pointer_to(at).expect("a name").to_string()), groups);
+            (groups, starts, names.parts(whole).len())
+        };
+        let alone = ["*hoard", "*(hoard+8)", "*(hoard+16)"].map(str::to_owned);
+        assert_eq!(named(4), (alone, [MERGED, MAPPED + 0x1000, MAPPED + 0x2000], 4));
+        let group = ["*hoard[..]"; 3].map(str::to_owned);
+        assert_eq!(named(5), (group, [MAPPED + 0x1000; 3], 2));
     }
 
     #[test]

@@ -19,6 +19,8 @@ use std::collections::BTreeMap;
 
 /// The most resident bytes of variables that are read.
 const MOST_READ: u64 = 32 << 20;
+/// The most words of one variable that name memory each for itself. An array of pointers has more.
+const MOST_ALONE: usize = 4;
 /// The most addresses that variables hold and that are kept.
 const MOST_HELD: usize = 1 << 16;
 
@@ -31,6 +33,10 @@ pub(super) struct PointedRange {
     pub(super) held: VirtualAddress,
     /// The address of the word that holds it.
     pub(super) word: VirtualAddress,
+    /// The first address of the variable with that word.
+    variable: VirtualAddress,
+    /// If many words of the variable name memory: the first address of all that they name.
+    pub(super) first_of_many: Option<VirtualAddress>,
 }
 
 /// The anonymous memory of a process that variables point to.
@@ -46,7 +52,7 @@ struct Beginning {
     end: Option<u64>,
     held: u64,
     /// The word that names it; `None` if it only ends the range before it.
-    word: Option<u64>,
+    holder: Option<Holder>,
 }
 
 impl PointedMemory {
@@ -64,22 +70,24 @@ impl PointedMemory {
         let named = held.iter().filter(|(_, holder)| holder.is_some());
         let pointers: Vec<u64> = named.map(|(address, _)| *address).collect();
         let chunks = mapped_chunks(names.target(), &places.0, &pointers, budget)?;
-        let word = |address: u64| held.get(&address).copied().flatten().map(|holder| holder.word);
+        let holder = |address: u64| held.get(&address).copied().flatten();
         let mut beginnings: BTreeMap<u64, Beginning> = BTreeMap::new();
         for (&start, chunk) in &chunks {
             let held = chunk.pointer.unwrap_or(start);
             let end = Some(chunk.range.end().get());
-            beginnings.insert(start, Beginning { end, held, word: chunk.pointer.and_then(word) });
+            beginnings.insert(start, Beginning { end, held, holder: chunk.pointer.and_then(holder) });
         }
         let page_size = names.target().process.page_size();
         for (&address, &holder) in &held {
             let at = VirtualAddress::new(address);
             if page_size.offset(at) == 0 {
-                let word = holder.filter(|_| names.module_at(at).is_none()).map(|holder| holder.word);
-                beginnings.entry(address).or_insert(Beginning { end: None, held: address, word });
+                let holder = holder.filter(|_| names.module_at(at).is_none());
+                beginnings.entry(address).or_insert(Beginning { end: None, held: address, holder });
             }
         }
-        Ok(PointedMemory { ranges: ranges(&beginnings, &places) })
+        let mut ranges = ranges(&beginnings, &places);
+        gather(&mut ranges);
+        Ok(PointedMemory { ranges })
     }
 
     /// Returns the range that contains `address`.
@@ -88,10 +96,19 @@ impl PointedMemory {
         self.ranges.get(after.checked_sub(1)?).filter(|one| one.range.contains(address))
     }
 
-    /// Returns the parts of `range` that variables point to, in address order.
-    pub(super) fn within(&self, range: AddressRange) -> impl Iterator<Item = AddressRange> {
+    /// Returns the parts of `range` that variables point to, in address order. Neighbours that many words of one
+    /// variable name are one part.
+    #[cfg(feature = "cli")]
+    pub(super) fn within(&self, range: AddressRange) -> Vec<AddressRange> {
         let first = self.ranges.partition_point(|one| one.range.end() <= range.start());
-        self.ranges.iter().skip(first).map_while(move |one| one.range.intersection(range))
+        let inside = self.ranges.iter().skip(first);
+        let inside: Vec<_> =
+            inside.map_while(|one| Some((one.range.intersection(range)?, one.first_of_many))).collect();
+        let is_one = |a: &(AddressRange, Option<_>), b: &(AddressRange, Option<_>)| {
+            a.1.is_some() && a.1 == b.1 && a.0.end() == b.0.start()
+        };
+        let parts = inside.chunk_by(is_one);
+        parts.filter_map(|part| AddressRange::new(part.first()?.0.start(), part.last()?.0.end())).collect()
     }
 
     /// Returns the bytes from `address` to the next range.
@@ -114,12 +131,24 @@ fn ranges(beginnings: &BTreeMap<u64, Beginning>, places: &UnnamedRegions) -> Vec
         let end_of_region = || places.at(start).map_or(start, |range| range.end().get());
         let end = beginning.end.unwrap_or_else(|| end_of_region().min(next()));
         let range = AddressRange::new(VirtualAddress::new(start), VirtualAddress::new(end));
-        if let (Some(range), Some(word)) = (range, beginning.word) {
-            let (held, word) = (VirtualAddress::new(beginning.held), VirtualAddress::new(word));
-            ranges.push(PointedRange { range, held, word });
+        if let (Some(range), Some(holder)) = (range, beginning.holder) {
+            let (held, word) = (VirtualAddress::new(beginning.held), VirtualAddress::new(holder.word));
+            ranges.push(PointedRange { range, held, word, variable: holder.variable, first_of_many: None });
         }
     }
     ranges
+}
+
+/// Gives the ranges of a variable with many words their first address.
+fn gather(ranges: &mut [PointedRange]) {
+    let mut of_variables: BTreeMap<VirtualAddress, (VirtualAddress, usize)> = BTreeMap::new();
+    for one in &*ranges {
+        of_variables.entry(one.variable).or_insert((one.range.start(), 0)).1 += 1;
+    }
+    for one in ranges {
+        let known = of_variables.get(&one.variable);
+        one.first_of_many = known.filter(|(_, words)| *words > MOST_ALONE).map(|(first, _)| *first);
+    }
 }
 
 /// Returns whether a region is anonymous memory without a name.
@@ -146,6 +175,8 @@ impl UnnamedRegions {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Holder {
     word: u64,
+    /// The first address of the variable that it is in.
+    variable: VirtualAddress,
     /// Whether it is a part of a larger object.
     is_inside: bool,
 }
@@ -219,6 +250,6 @@ impl HeldAddresses<'_> {
             self.last = AddressRange::of_length(symbol.start, symbol.size);
         }
         let symbol = self.last.filter(contains)?;
-        Some(Holder { word, is_inside: symbol.len() > width })
+        Some(Holder { word, variable: symbol.start(), is_inside: symbol.len() > width })
     }
 }

@@ -294,7 +294,8 @@ impl Key {
             Key::Region => "The region.",
             Key::Mapping => "The file or the name that regions map.",
             Key::Symbol => {
-                "The symbol in which the page begins, or `*NAME` for anonymous memory that the variable NAME points to."
+                "The symbol in which the page begins, or `*NAME` for anonymous memory that the variable NAME points to; \
+                 `*NAME[..]` if more than 4 of its words point to some."
             }
             Key::Run => "The run of physically consecutive frames.",
             Key::Change => "The kind of change.",

@@ -65,7 +65,7 @@ record! {
         /// The other process.
         other: u32,
         /// The symbol, or the name of the region where pages begin in none. `*name` is anonymous memory whose start the
-        /// variable `name` holds.
+        /// variable `name` holds; `*name[..]` if more than 4 words of it hold one.
         symbol: String,
         /// Pages of all rows of the process that are not shared, or that the next write copies.
         of: u64,

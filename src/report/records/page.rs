@@ -450,7 +450,8 @@ record! {
         region: Option<Name>,
         /// The file after whose writable private mapping that region lies, if it has no name itself.
         [optional] after: Option<Name>,
-        /// With `by symbol`, `*name` is anonymous memory whose start the variable `name` holds.
+        /// With `by symbol`, `*name` is anonymous memory whose start the variable `name` holds; `*name[..]` if more
+        /// than 4 words of it hold one.
         [optional] symbol: Option<Name>,
         /// Regions that share the row, or parts of them by symbol.
         regions: u64,

@@ -2,20 +2,20 @@
 
 use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::eval;
-use crate::inspect;
+use crate::inspect::{self, AddressName, AddressNames};
 use crate::kernel::{Name as TargetName, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address, symbol};
 use crate::lang::{Expression, Spanned, SymbolName, WrittenName};
 use crate::process::Target;
 use crate::render::Record;
 use crate::render::text::Text;
-use crate::render::text::lines::Lines;
+use crate::render::text::lines::{Line, Lines};
 use crate::render::theme::Role;
-use crate::render::units::counted;
+use crate::render::units::{counted, size};
 use crate::report::json::words;
 use crate::report::record::record;
 use crate::report::{Declared, Shape};
-use crate::symbol::{SymbolAt, SymbolKind, TargetSymbols};
+use crate::symbol::{SymbolAt, SymbolKind, Symbols, TargetSymbols};
 use nom::Parser;
 use nom::combinator::map;
 use std::fmt::{self, Formatter};
@@ -25,14 +25,14 @@ use std::fmt::{self, Formatter};
 pub struct InfoSymbol(Spanned<Expression>);
 
 impl Command for InfoSymbol {
-    const RECORDS: &'static [Shape] = &[SymbolReport::SHAPE];
+    const RECORDS: &'static [Shape] = &[SymbolReport::SHAPE, PointedReport::SHAPE];
     const ABOUT: About = About {
         name: CommandName::new("info symbol").displayed(),
         group: Group::Memory,
         summary: "find the symbol at an address",
         text: "\
 Shows the symbol that covers the address, the offset in it, its section and its module. Also shows its address in \
-the file, as objdump prints it.",
+the file, as objdump prints it. In anonymous memory without a name it shows the variable that points there.",
         examples: &[example("info symbol demo_buffer + 16", "find the symbol at this address")],
     };
 
@@ -56,6 +56,11 @@ the file, as objdump prints it.",
         let regions = context.state.symbols.regions_at(&target, address)?;
         let symbols = context.state.symbols.over(&target, &*regions);
         let Some(symbol) = symbols.at(address) else {
+            if let Some(report) = pointed(&context.state.symbols, &target, address)? {
+                context.state.last_address = Some(address);
+                context.sink.emit(&report)?;
+                return Ok(Flow::Done);
+            }
             let why = match symbols.module_at(address) {
                 None => "it is not in a module".to_owned(),
                 Some(module) => match symbols.reason(module) {
@@ -153,6 +158,17 @@ fn implementation(
     Ok(None)
 }
 
+/// The anonymous memory at an address, if a variable points to it.
+fn pointed(symbols: &Symbols, target: &Target, address: VirtualAddress) -> Result<Option<PointedReport>, Error> {
+    let regions = symbols.regions(target)?;
+    let names = AddressNames::new(symbols.over(target, &*regions));
+    let report = |AddressName { name, module, start, offset, left, .. }| {
+        let end = VirtualAddress::new(address.get().saturating_add(left));
+        PointedReport { name, offset, module, start, end }
+    };
+    Ok(names.at(address).map(report))
+}
+
 pub(super) fn report(symbol: &SymbolAt) -> SymbolReport {
     let name = symbol.name();
     SymbolReport {
@@ -195,6 +211,20 @@ record! {
         [optional] implementation: Option<Implementation>,
     }
 
+    /// `info symbol` of anonymous memory that a variable points to.
+    pub struct PointedReport as "pointed" {
+        /// `*name` is the memory whose start the variable `name` holds.
+        name: TargetName,
+        /// Bytes from the address that the variable holds to the requested one.
+        offset: u64,
+        /// The module that defines the variable.
+        module: TargetName,
+        /// The first address of the memory, in whole pages.
+        start: VirtualAddress,
+        /// The address after the last one.
+        end: VirtualAddress,
+    }
+
     /// The implementation of an indirect function.
     pub struct Implementation {
         /// Its first address in the process.
@@ -210,13 +240,34 @@ impl Record for SymbolReport {
     }
 }
 
+/// `*matrix+4096 of billing`, then where the memory lies.
+impl Record for PointedReport {
+    fn write(&self, text: &mut Text) {
+        text.line(write_pointed, self);
+    }
+}
+
+fn write_pointed(lines: &mut Lines, pointed: &PointedReport) {
+    let line = lines.line();
+    write_name(line, &pointed.name, pointed.offset);
+    line.plain(" of ").push(Role::Name, &pointed.module);
+    let line = lines.line();
+    line.plain("  in ").push(Role::Address, format!("{}..{}", pointed.start, pointed.end));
+    line.plain(", ").plain(size(pointed.end.get() - pointed.start.get()));
+}
+
+/// `malloc+16`
+fn write_name(line: &mut Line, name: &TargetName, offset: u64) {
+    line.push(Role::Symbol, name);
+    if offset != 0 {
+        line.push(Role::Symbol, format!("+{offset}"));
+    }
+}
+
 /// `malloc+16 in section .text of libc.so.6`, then where and how big.
 fn write_symbol(lines: &mut Lines, symbol: &SymbolReport) {
     let line = lines.line();
-    line.push(Role::Symbol, &symbol.name);
-    if symbol.offset != 0 {
-        line.push(Role::Symbol, format!("+{}", symbol.offset));
-    }
+    write_name(line, &symbol.name, symbol.offset);
     if let Some(section) = &symbol.section {
         line.plain(format!(" in section {section}"));
     }
@@ -258,7 +309,17 @@ pub(in crate::command) mod samples {
     use crate::command::tests::records::pages::va;
 
     pub fn all() -> Vec<Box<dyn Record>> {
-        vec![Box::new(symbol()), Box::new(indirect())]
+        vec![Box::new(symbol()), Box::new(indirect()), Box::new(pointed())]
+    }
+
+    pub fn pointed() -> PointedReport {
+        PointedReport {
+            name: TargetName::from("*matrix"),
+            offset: 4096,
+            module: TargetName::from("demo"),
+            start: va(0x7ffff5000000),
+            end: va(0x7ffff7800000),
+        }
     }
 
     pub fn symbol() -> SymbolReport {

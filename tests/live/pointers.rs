@@ -142,6 +142,8 @@ fn name_the_pages_of_a_walk() {
         let said = program(&[], target.pid(), true, &[format!("walk {name} where present")]);
         assert!(said.contains("\"state\":\"present\""), "{name}: {said}");
     }
+    let said = program(&[], target.pid(), true, &["info symbol *POINTED_JOINED + 4097".to_owned()]);
+    assert!(said.contains("\"name\":\"*POINTED_JOINED\",\"offset\":4097,"), "{said}");
 }
 
 fn name_what_a_child_has_copied() {

@@ -2,10 +2,10 @@
 
 use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::inspect;
-use crate::inspect::unmerged::{self, Difference};
+use crate::inspect::unmerged::{self, Difference, Unmerged};
 use crate::kernel::smaps::vm_flag_meaning;
 use crate::kernel::status::ResourceLimit;
-use crate::kernel::{Name, Region};
+use crate::kernel::{Name, Region, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens};
 use crate::process::Target;
 use crate::render::text::Text;
@@ -100,10 +100,12 @@ fn mappings(
     if used_limit(target, count).is_none() {
         return Ok((count, Err(Reason::NotApplicable("less than half of vm.max_map_count is used"))));
     }
-    let pairs = |(differ_in, pairs): (Vec<Difference>, u64)| UnmergedPairs {
-        pairs,
-        differ_in: differ_in.iter().map(|difference| difference.word()).collect(),
-        meaning: differ_in.into_iter().map(in_words).collect::<Vec<_>>().join(" and "),
+    let pairs = |found: Unmerged<'_>| UnmergedPairs {
+        pairs: found.pairs,
+        differ_in: found.differ_in.iter().map(|difference| difference.word()).collect(),
+        meaning: found.differ_in.into_iter().map(in_words).collect::<Vec<_>>().join(" and "),
+        first: found.first.1.range.start(),
+        permissions: [found.first.0, found.first.1].map(|region| region.permissions.to_string()).to_vec(),
     };
     match unmerged::differences(&target.process, &mapped, &mut budget) {
         Ok(found) => Ok((count, Ok(found.into_iter().map(pairs).collect()))),
@@ -134,7 +136,8 @@ fn in_words(difference: Difference) -> String {
         Difference::UnknownFlag => "a flag differs that is unknown to pmdb",
         Difference::ProtectionKey => "the protection key differs",
         Difference::Policy => "the memory policy differs (NUMA)",
-        Difference::Few => "smaps differs, which is not read for so few",
+        Difference::Few => "of what smaps shows, which is not read for so few",
+        Difference::Changed => "one of them changed during the command",
         Difference::Kind => "the kernel merges none of their kind",
         Difference::Hidden => "they were written apart, or one was moved (/proc does not show it)",
     }
@@ -227,6 +230,10 @@ record! {
         differ_in: Vec<String>,
         /// The same in a few words.
         meaning: String,
+        /// The address where the first of these pairs meets, or where its second mapping begins.
+        first: VirtualAddress,
+        /// The permissions of the two mappings of that pair.
+        permissions: Vec<String>,
     }
 
     /// A limit of `/proc/PID/limits`.
@@ -337,7 +344,8 @@ fn write_mappings(lines: &mut Lines, process: &ProcessReport) {
         let limits = match process.mappings {
             mappings if mappings >= most => {
                 format!(
-                    "{without}: more fail with ENOMEM, since vm.max_map_count is {limit} (the kernel allows one more)"
+                    "{without} reach the limit, and more fail with ENOMEM (`sysctl vm.max_map_count={}` raises it)",
+                    most.saturating_mul(2)
                 )
             }
             mappings if mappings >= most - most / 10 => {
@@ -354,9 +362,9 @@ fn write_unmerged(lines: &mut Lines, process: &ProcessReport) {
     if let Ok([first, rest @ ..]) = process.unmerged.as_deref() {
         let are = if first.pairs == 1 { "is" } else { "are" };
         let mut words = format!("{} {are} not merged with the next one because {}", count(first.pairs), first.meaning);
-        // A pair that was not compared to the end says nothing about the others.
-        let is_compared = |pairs: &&UnmergedPairs| pairs.differ_in != [Difference::Few.word()];
-        let rest: Vec<&UnmergedPairs> = rest.iter().filter(is_compared).collect();
+        if let [before, after] = first.permissions.as_slice() {
+            words.push_str(&format!(" (at {}: {before}, then {after})", first.first));
+        }
         let (shown, others) = rest.split_at(rest.len().min(SHOWN_DIFFERENCES));
         words.extend(shown.iter().map(|pairs| format!("\n{} because {}", count(pairs.pairs), pairs.meaning)));
         if !others.is_empty() {
@@ -407,11 +415,15 @@ pub(in crate::command) mod samples {
                     pairs: 59_000,
                     differ_in: vec!["protection".into()],
                     meaning: "protection differs".into(),
+                    first: VirtualAddress::new(0x7f00_0000_1000),
+                    permissions: vec!["rw-p".into(), "---p".into()],
                 },
                 UnmergedPairs {
                     pairs: 900,
                     differ_in: vec!["flag dc".into()],
                     meaning: "flag `dc` differs (not copied by fork)".into(),
+                    first: VirtualAddress::new(0x7f00_0020_0000),
+                    permissions: vec!["rw-p".into(), "rw-p".into()],
                 },
             ]),
             frames_hidden: Some(true),

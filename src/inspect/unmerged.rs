@@ -35,6 +35,8 @@ pub enum Difference {
     Hidden,
     /// In nothing that maps shows. Such pairs are too few to be looked up.
     Few,
+    /// One of them changed before smaps was read.
+    Changed,
 }
 
 impl Difference {
@@ -53,6 +55,7 @@ impl Difference {
             Difference::Kind => "kind",
             Difference::Hidden => "hidden",
             Difference::Few => "few",
+            Difference::Changed => "changed",
         };
         word.to_owned()
     }
@@ -72,46 +75,67 @@ const LEAST_PART: usize = 100;
 ///
 /// # Errors
 /// Something cannot be read, or it is out of budget.
-pub fn differences(process: &Process, regions: &[&Region], budget: &mut Budget) -> Result<Vec<(Vec<Difference>, u64)>> {
-    let mut counted: BTreeMap<Vec<Difference>, u64> = BTreeMap::new();
+pub fn differences<'r>(process: &Process, regions: &[&'r Region], budget: &mut Budget) -> Result<Vec<Unmerged<'r>>> {
+    let mut counted = Counted::default();
     let mut alike = Vec::new();
     for (&one, &next) in regions.iter().zip(regions.iter().skip(1)) {
         budget.spend(1)?;
         match by_maps(one, next) {
             found if found.is_empty() => alike.push((one, next)),
-            found => *counted.entry(found).or_default() += 1,
+            found => counted.add(found, (one, next)),
         }
     }
     if alike.len() < regions.len() / LEAST_PART {
-        if !alike.is_empty() {
-            counted.insert(vec![Difference::Few], alike.len() as u64);
-        }
+        alike.into_iter().for_each(|pair| counted.add(vec![Difference::Few], pair));
     } else if !alike.is_empty() {
         let smaps = process.smaps(budget)?;
         let mut rest = Vec::new();
         for (one, next) in alike {
             let of = |region: &Region| Smaps::of_region(&smaps, region.range);
-            // A region that changed since then is in no pair.
-            let Some((first, second)) = of(one).zip(of(next)) else { continue };
+            let Some((first, second)) = of(one).zip(of(next)) else {
+                counted.add(vec![Difference::Changed], (one, next));
+                continue;
+            };
             match by_smaps(first, second) {
-                found if !found.is_empty() => *counted.entry(found).or_default() += 1,
-                _ if is_special(first) || one.is_segment() => *counted.entry(vec![Difference::Kind]).or_default() += 1,
-                _ => rest.push((one.range.start(), next.range.start())),
+                found if !found.is_empty() => counted.add(found, (one, next)),
+                _ if is_special(first) || one.is_segment() => counted.add(vec![Difference::Kind], (one, next)),
+                _ => rest.push((one, next)),
             }
         }
         if !rest.is_empty() {
             // There are none where the kernel has no NUMA.
             let policies = process.policies().unwrap_or_default();
-            let is_other = |one, next| policies.get(&one) != policies.get(&next);
+            let policy = |region: &Region| policies.get(&region.range.start());
             for (one, next) in rest {
-                let found = if is_other(one, next) { Difference::Policy } else { Difference::Hidden };
-                *counted.entry(vec![found]).or_default() += 1;
+                let found = if policy(one) != policy(next) { Difference::Policy } else { Difference::Hidden };
+                counted.add(vec![found], (one, next));
             }
         }
     }
-    let mut counted: Vec<_> = counted.into_iter().collect();
-    counted.sort_by_cached_key(|(_, pairs)| Reverse(*pairs));
+    let mut counted: Vec<_> = counted.0.into_values().collect();
+    counted.sort_by_cached_key(|one| Reverse(one.pairs));
     Ok(counted)
+}
+
+/// Neighbours that differ in the same.
+#[derive(Debug)]
+pub struct Unmerged<'r> {
+    /// In what.
+    pub differ_in: Vec<Difference>,
+    /// The number of pairs.
+    pub pairs: u64,
+    /// The first pair.
+    pub first: (&'r Region, &'r Region),
+}
+
+#[derive(Default)]
+struct Counted<'r>(BTreeMap<Vec<Difference>, Unmerged<'r>>);
+
+impl<'r> Counted<'r> {
+    fn add(&mut self, differ_in: Vec<Difference>, pair: (&'r Region, &'r Region)) {
+        let new = || Unmerged { differ_in: differ_in.clone(), pairs: 0, first: pair };
+        self.0.entry(differ_in.clone()).or_insert_with(new).pairs += 1;
+    }
 }
 
 fn by_maps(one: &Region, next: &Region) -> Vec<Difference> {
@@ -199,7 +223,7 @@ b000-c000 rw-p 00000000 00:00 0 [heap]
             let (_, target) = World::new(regions.clone()).target();
             let regions: Vec<&Region> = regions.iter().collect();
             let found = differences(&target.process, &regions, &mut Budget::unlimited());
-            found.map(|found| found.into_iter().map(|(how, pairs)| (how[0], pairs)).collect::<Vec<_>>())
+            found.map(|found| found.into_iter().map(|one| (one.differ_in[0], one.pairs)).collect::<Vec<_>>())
         };
         let found = difference(300).expect("maps alone");
         assert_eq!(found, [(Difference::Protection, 298), (Difference::Few, 1)]);

@@ -138,7 +138,20 @@ pub(crate) fn of(failed: &Failure<'_>) -> Option<(&'static Hint, String)> {
         (None, true) => FOR_ENDS,
         (None, false) => FOR_WORDS,
     };
-    hints.iter().find_map(|hint| Some((hint, (hint.find)(failed)?)))
+    let offered = |hint: &'static Hint| Some((hint, (hint.find)(failed)?));
+    hints.iter().filter_map(offered).find(|(_, text)| !offers_refused(failed, text))
+}
+
+/// Returns whether a hint offers a line with the typed command that is refused as well. A line with a placeholder, such
+/// as `RANGE` or `…`, is only a form.
+fn offers_refused(failed: &Failure<'_>, hint: &str) -> bool {
+    let command = failed.line.split_whitespace().next();
+    let is_placeholder = |word: &str| {
+        word.contains('…') || (word.len() > 1 && word.chars().all(|c| c.is_ascii_uppercase() || ",.:".contains(c)))
+    };
+    let is_line = |line: &&str| line.contains(' ') && line.split_whitespace().next() == command;
+    let mut lines = hint.split('`').skip(1).step_by(2).filter(is_line);
+    lines.any(|line| !line.split([' ', '(', ')']).any(is_placeholder) && !failed.language.accepts(line))
 }
 
 /// Returns the hint of the parser of the command.

@@ -78,6 +78,10 @@ pub(super) fn second_operand(failed: &Failure<'_>) -> Option<String> {
         let (before, value) = failed.line.split_at_checked(token.at.start)?;
         let is_value = failed.tokens.iter().take(failed.position).any(|token| token.text == ",");
         let between = if is_value { "the values" } else { "the range and the value" };
+        if !is_value && failed.position == 2 && matches!(failed.before()?.kind, TokenKind::Number(_)) {
+            // One address is no range: `find 8 0x7f0000001000 in all`.
+            return Some(format!("the range comes first: `find all, {}`", short(token.text)));
+        }
         return Some(format!("put a comma between {between}: `{}, {}`", before.trim_end(), short(value)));
     }
     // A length: it has a unit of sizes, or is below the least address or half of the first.

@@ -87,7 +87,12 @@ memory, and changes nothing.",
         let cut = RowLimit::of(self.cut.as_ref(), context.state)?;
         let target = context.target()?;
         match eval::subject(&self.range, context.state)? {
-            AddressOrRange::Address(address) => detail(context, &target, address)?,
+            AddressOrRange::Address(address) => {
+                detail(context, &target, address)?;
+                if let Some(pointer) = eval::null_pointer(address, &self.range.node) {
+                    context.sink.note(format!("`{pointer}` is a null pointer"))?;
+                }
+            }
             AddressOrRange::Range(spans) => return runs(context, &target, &spans, cut),
             AddressOrRange::Sized(spans) => {
                 if context.resume.is_none() {

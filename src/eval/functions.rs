@@ -5,7 +5,7 @@ use super::evaluator::{Evaluator, as_range, to_address};
 use super::extent::Extent;
 use super::{Integer, Origin, Spans, Value, slips};
 use crate::kernel::{AddressRange, FrameNumber, PhysicalAddress, VirtualAddress};
-use crate::lang::{FilterExpression, Function, PageField, Range, Span, Spanned};
+use crate::lang::{FilterExpression, Function, PageField, Range, Spanned};
 
 impl Evaluator<'_> {
     /// Evaluates `F(ARGUMENT)`.
@@ -35,7 +35,7 @@ impl Evaluator<'_> {
             Function::Pfn => self.pfn(self.single(argument)?).map(Value::Frame),
             Function::Phys => self.phys(self.single(argument)?).map(Value::Physical),
             Function::Page => self.page(self.single(argument)?),
-            Function::Region => self.region(to_address(&self.single(argument)?)?, at),
+            Function::Region => self.region(to_address(&self.single(argument)?)?, argument),
             Function::Symbol => self.symbol_text(to_address(&self.single(argument)?)?, at),
             Function::Type => {
                 let value = match &argument.node {
@@ -174,10 +174,11 @@ impl Evaluator<'_> {
         }
     }
 
-    fn region(&self, address: VirtualAddress, at: Span) -> Result<Value> {
+    fn region(&self, address: VirtualAddress, argument: &Spanned<Range>) -> Result<Value> {
+        let at = argument.at;
         let target = self.target(at, "finding the region of an address")?;
         let region = target.process.region_at(address).map_err(|cause| Error::target(at, cause))?.ok_or_else(|| {
-            Error::new(at, format!("{address} is in no region"))
+            Error::new(at, slips::in_no_region(address, &argument.node))
                 .hint("`region ADDRESS` shows the nearest regions below and above")
         })?;
         Ok(Value::Range(Spans::one(region.range, Origin::Region(region.name))))

@@ -51,7 +51,7 @@ pub use integer::Integer;
 pub(crate) use names::UNBRACKETED;
 pub use operators::regex;
 pub use scope::{Remark, Scope, Slip};
-pub use slips::{note_address, variable};
+pub use slips::{in_no_region, note_address, null_pointer, variable};
 pub use snapshots::{
     CommonSpans, ComparisonRefusal, Keep, NamedSnapshot, OpenNamedSnapshot, current_ranges, current_space, fixed_ranges,
 };

@@ -101,6 +101,25 @@ pub(super) fn is_lone(written: &Range, spans: &Spans) -> bool {
     matches!(written, Range::Expression(_)) && spans.size() == 1 && *spans.origin() == Origin::Written
 }
 
+/// Returns `matrix` of `*matrix` if that pointer is null.
+pub fn null_pointer(address: VirtualAddress, written: &Range) -> Option<String> {
+    match written {
+        Range::Expression(Expression::Unary { operator, operand })
+            if operator.node == UnaryOperator::Dereference && address.get() == 0 =>
+        {
+            Some(operand.node.to_string())
+        }
+        _ => None,
+    }
+}
+
+/// The error for an address in no region.
+pub fn in_no_region(address: VirtualAddress, written: &Range) -> String {
+    let pointer = null_pointer(address, written);
+    let null = pointer.map_or_else(String::new, |pointer| format!(": `{pointer}` is a null pointer"));
+    format!("{address} is in no region{null}")
+}
+
 /// Notes how to read the value of a variable whose address `print` shows.
 pub fn note_address(written: &Spanned<Expression>, scope: &dyn Scope) {
     let Some((name, size)) = variable(written, scope) else {

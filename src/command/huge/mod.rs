@@ -131,7 +131,7 @@ khugepaged",
             None => space.spans(),
             Some(of) => match eval::subject(of, context.state).map_err(|error| meant(of, error))? {
                 AddressOrRange::Address(address) => {
-                    let none = || Error::refused(format!("{address} is in no region"), "`regions` lists them");
+                    let none = || Error::refused(eval::in_no_region(address, &of.node), "`regions` lists them");
                     space.viewed_region(address).ok_or_else(none)?;
                     eval::note_one_huge_page(of, address, context.state);
                     AddressRange::of_length(address, 1).into_iter().collect()

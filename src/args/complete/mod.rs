@@ -368,6 +368,11 @@ impl ShellOffers<'_> {
                 _ => self.replace(begins - before.len() + kept, word, word.len() < rest.len(), about),
             }
         }
+        // A line of a block is no single command.
+        if before.is_empty() && !self.goes_on {
+            let is_of_block = |word: &str| LANGUAGE.names().any(|name| name.name == word && name.block.is_some());
+            self.found.retain(|offer| !is_of_block(&offer.shown));
+        }
         self.found.dedup();
     }
 

@@ -178,10 +178,17 @@ impl HeldRows {
         let last = ends.iter().rposition(Option::is_some);
         let columns = self.columns.iter().zip(ends).zip(needs).enumerate();
         columns.into_iter().any(|(index, ((column, end), need))| match end {
-            None => !column.is_repetition,
+            // What follows from other columns goes only after what says nothing.
+            None => !column.is_repetition || self.has_column_of_zeros(),
             Some(end) if Some(index) == last => end + need > width + column.width,
             Some(_) => *need > column.width,
         })
+    }
+
+    /// Whether a column that can go has nothing but zeros.
+    fn has_column_of_zeros(&self) -> bool {
+        let is_zero = |index| self.text_of_all(index).is_some_and(|(_, text)| text == "0");
+        (1..self.columns.len()).any(|index| !self.columns[index].is_key && is_zero(index))
     }
 
     fn total(&self) -> usize {

@@ -375,12 +375,16 @@ fn groups(
             mapped: group.sum.mapped,
             in_one: group.in_one,
             outside: outside(group.sum, sums),
-            processes: group.members,
+            processes: group.members.as_ref().map(|members| members.len() as u64),
+            pids: group.members.clone().filter(|members| members.len() <= MOST_NAMED),
             nodes: on_nodes(group),
         })?;
     }
     note_hidden_rows(more, "group", sink)
 }
+
+/// The most processes of a mapping that are named.
+const MOST_NAMED: usize = 4;
 
 /// The nodes of a group, those with the most of its memory first.
 fn on_nodes(group: &FamilyGroup) -> Vec<BytesOnNode> {

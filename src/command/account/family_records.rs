@@ -57,6 +57,8 @@ record! {
         outside: Fact<u64>,
         /// The number of processes that map some of it, by mapping.
         [optional] processes: Option<u64>,
+        /// These processes, if they are few.
+        [optional] pids: Option<Vec<u32>>,
         /// Its NUMA nodes, by mapping, those with the most first; frames of an unknown node are left out.
         nodes: Vec<BytesOnNode>,
     }
@@ -209,9 +211,20 @@ static GROUPS: Table<AccountFamilyGroup> = Table::of(&[
     bytes("in rss").cell(|_, row| Cell::size(row.mapped)),
     Column::number("in one", 8, Role::Size).cell(|_, row| Cell::size(row.in_one)),
     Column::number("outside", 8, Role::Size).rank(2).cell(|_, row| size_cell(&row.outside)),
-    Column::number(PROCESSES, 9, Role::Plain)
-        .cell(|_, row| row.processes.map_or_else(|| Cell::of(Role::Dim, "-"), Cell::count)),
+    Column::word(PROCESSES, 9, Role::Plain).uncut(27).cell(|style, row| processes(row, style.is_narrow())),
 ]);
+
+/// `812, 815`, or their number
+fn processes(row: &AccountFamilyGroup, is_narrow: bool) -> Cell<'static> {
+    let Some(number) = row.processes else {
+        return Cell::of(Role::Dim, "-");
+    };
+    match &row.pids {
+        Some(pids) if !is_narrow => Cell::new(pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
+        _ if is_narrow => Cell::count(number),
+        _ => Cell::new(counted(number, "process")),
+    }
+}
 
 /// `0`, or `0 (60 %), 1`
 fn nodes(row: &AccountFamilyGroup) -> String {
@@ -459,6 +472,7 @@ pub(super) mod samples {
                 in_one: 4096,
                 outside: Ok(0),
                 processes: Some(4),
+                pids: Some(vec![4711, 4712, 4715, 4716]),
                 nodes: vec![BytesOnNode { node: 1, bytes: 60 << 20 }, BytesOnNode { node: 0, bytes: 20 << 20 }],
             }),
             Box::new(AccountFamilyGroup {
@@ -473,6 +487,7 @@ pub(super) mod samples {
                 in_one: 3 << 20,
                 outside: Err(unknown()),
                 processes: None,
+                pids: None,
                 nodes: Vec::new(),
             }),
             Box::new(AccountFamilyGroup {
@@ -487,6 +502,7 @@ pub(super) mod samples {
                 in_one: 2 << 20,
                 outside: Ok(0),
                 processes: None,
+                pids: None,
                 nodes: Vec::new(),
             }),
             Box::new(AccountFamilyClass {

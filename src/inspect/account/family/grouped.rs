@@ -74,8 +74,8 @@ pub struct FamilyGroup {
     pub sum: ClassSum,
     /// The bytes of frames that only one member maps.
     pub in_one: u64,
-    /// The number of members that map a part of the object, in groups by mapping.
-    pub members: Option<u64>,
+    /// The members that map a part of the object, by PID, in groups by mapping.
+    pub members: Option<Vec<u32>>,
     /// The bytes of frames on each NUMA node, in groups by mapping. Frames of an unknown node are left out.
     pub nodes: BTreeMap<u32, u64>,
 }
@@ -123,12 +123,12 @@ pub(super) struct Mappings {
     /// The numbers of the groups. If the IPC namespace of a System V segment is unknown, its number is taken for an
     /// inode number, which a memfd may have too.
     numbers: HashMap<MappingKey, u32>,
-    found: Vec<(FamilyGroupKey, BTreeSet<usize>)>,
+    found: Vec<(FamilyGroupKey, BTreeSet<u32>)>,
 }
 
 impl Mappings {
-    /// Returns the number of the group of a region that a member maps.
-    pub fn number(&mut self, region: &Region, objects: &ObjectCounter, member: usize) -> u32 {
+    /// Returns the number of the group of a region that a member maps, whose PID this is.
+    pub fn number(&mut self, region: &Region, objects: &ObjectCounter, member: u32) -> u32 {
         let object = objects.mapped_by(region);
         let is_named = object.is_none() || region.is_segment();
         let next = self.found.len() as u32;
@@ -166,9 +166,9 @@ impl Grouping {
 
     /// Returns the number of the group of a region, given the index and the id of the member; `None` if each frame has
     /// its own group.
-    pub fn number(&mut self, region: &Region, objects: &ObjectCounter, (member, pid): (usize, u32)) -> Option<u32> {
+    pub fn number(&mut self, region: &Region, objects: &ObjectCounter, pid: u32) -> Option<u32> {
         match self {
-            Grouping::Mapping(mappings) => Some(mappings.number(region, objects, member)),
+            Grouping::Mapping(mappings) => Some(mappings.number(region, objects, pid)),
             Grouping::Region(regions) => {
                 // The pages of a region come one after another in a sweep.
                 let key = FamilyGroupKey::Region { pid, region: region.clone() };
@@ -279,9 +279,9 @@ impl<'a> GroupSums<'a> {
         let group =
             |key, members, GroupSum { all: sum, in_one, nodes }| FamilyGroup { key, sum, in_one, members, nodes };
         groups.extend(self.sums.into_iter().map(|(key, sum)| group(key, None, sum)));
-        let numbered: Vec<(&FamilyGroupKey, Option<u64>)> = match self.grouping {
+        let numbered: Vec<(&FamilyGroupKey, Option<Vec<u32>>)> = match self.grouping {
             Grouping::Mapping(mappings) => {
-                mappings.found.iter().map(|(key, members)| (key, Some(members.len() as u64))).collect()
+                mappings.found.iter().map(|(key, members)| (key, Some(members.iter().copied().collect()))).collect()
             }
             Grouping::Region(regions) => regions.iter().map(|key| (key, None)).collect(),
             Grouping::Fact { .. } => Vec::new(),

@@ -345,8 +345,7 @@ impl Family {
             _ => None,
         };
         let object = chunk.region.filter(|viewed| has_counted_parts(viewed)).map(|viewed| &viewed.region);
-        let index = self.members.len().saturating_sub(1);
-        let member = (index, self.members.last().map_or(0, |member| member.identity.pid));
+        let pid = self.members.last().map_or(0, |member| member.identity.pid);
         let mut of_region: Option<Option<u32>> = None;
         for page in chunk.pages() {
             if let Some(region) = object {
@@ -379,7 +378,7 @@ impl Family {
             self.push(frame, &page)?;
             let grouping = self.grouping.as_mut().zip(chunk.region);
             let objects = &self.objects;
-            let number = || grouping.and_then(|(by, viewed)| by.number(&viewed.region, objects, member));
+            let number = || grouping.and_then(|(by, viewed)| by.number(&viewed.region, objects, pid));
             if let Some(group) = *of_region.get_or_insert_with(number) {
                 self.frames.set_group(frame, page.pages, group)?;
             }

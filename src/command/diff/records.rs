@@ -8,7 +8,7 @@ use crate::render::columns::{
 use crate::render::text::Text;
 use crate::render::text::block::symbols_text;
 use crate::render::text::changes::{
-    CHANGED_REGION, blind, by_kind, frames_alone, is_told, kind, net, net_figures, no_change, numbers, states, story,
+    CHANGED_REGION, blind, by_kind, frames_alone, kind, net, net_figures, no_change, numbers, states, story,
 };
 use crate::render::text::lines::Lines;
 use crate::render::text::words::group_heading;
@@ -126,7 +126,7 @@ fn change_cell(change: &ChangeRow) -> Cell<'static> {
             };
         }
         0 | 1 => frames_alone(change.change, before, after).map(|frames| vec![frames]),
-        _ => is_told(change.change).then(Vec::new).filter(|_| states(before, after).is_some()),
+        _ => None,
     };
     match short {
         Some(short) => Cell::new(cell(what)).or(cell(short)),
@@ -137,7 +137,7 @@ fn change_cell(change: &ChangeRow) -> Cell<'static> {
 /// The frames of the first of several pages: those of the others need not follow them.
 fn first_page(before: Option<&PageFacts>, after: Option<&PageFacts>) -> Vec<String> {
     match (before.and_then(|before| before.pfn), after.and_then(|after| after.pfn)) {
-        (Some(was), Some(is)) if was != is => vec![format!("first {was} → {is}")],
+        (Some(was), Some(is)) if was != is => vec![format!("first pfn:{was} → pfn:{is}")],
         _ => story(before, after).into_iter().map(|story| format!("first page: {story}")).collect(),
     }
 }
@@ -175,8 +175,10 @@ static CHANGE_GROUPS: Table<ChangeGroup> = Table::of(&[
 ]);
 
 /// `diff … by region`. The pages are in the column of the changes, with what became of the region.
-static CHANGED_REGIONS: Table<ChangeGroup> =
-    Table::of(&[NET, SIZE.cell(|_, group| group.region_bytes.map_or_else(none, Cell::size))]);
+static CHANGED_REGIONS: Table<ChangeGroup> = Table::of(&[
+    NET,
+    Column::number("region size", 11, Role::Size).cell(|_, group| group.region_bytes.map_or_else(none, Cell::size)),
+]);
 
 impl Record for DiffSummary {
     fn write(&self, text: &mut Text) {

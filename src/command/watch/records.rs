@@ -7,8 +7,7 @@ use crate::render::columns::{Cell, Column, ColumnOf, MakeCell, Table, none, opti
 use crate::render::text::Text;
 use crate::render::text::block::symbols_text;
 use crate::render::text::changes::{
-    CHANGED_REGION, TIME, blind, by_kind, frames_alone, is_told, kind, net, net_figures, no_change, numbers, states,
-    story, time,
+    CHANGED_REGION, TIME, blind, by_kind, frames_alone, kind, net, net_figures, no_change, numbers, states, story, time,
 };
 use crate::render::text::lines::Lines;
 use crate::render::text::words::group_heading;
@@ -136,8 +135,7 @@ fn event_cell(event: &Event) -> Cell<'static> {
             after?.pfn?;
             Some(format!("{}, and {} more", story(before, after).join("  "), count(event.pages - 1)))
         };
-        let cell = Cell::new(with_place(states(before, after).or_else(first).into_iter().collect()));
-        return if is_told(event.kind) { cell.or(with_place(Vec::new())) } else { cell };
+        return Cell::new(with_place(states(before, after).or_else(first).into_iter().collect()));
     }
     let whole = story(before.filter(|_| !(is_of_several && event.kind.had_scattered_frames())), after);
     let cell = Cell::new(with_place(whole));

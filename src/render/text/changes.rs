@@ -50,7 +50,7 @@ pub fn story(before: Option<&PageFacts>, after: Option<&PageFacts>) -> Vec<Strin
     let mut parts = Vec::new();
     if before.state != after.state || before.pfn != after.pfn {
         parts.push(match (before.pfn, after.pfn) {
-            (Some(was), Some(is)) if before.state == after.state => format!("{was} → {is}"),
+            (Some(was), Some(is)) if before.state == after.state => format!("pfn:{was} → pfn:{is}"),
             _ => format!("{} → {}", side(before), side(after)),
         });
     }
@@ -75,16 +75,18 @@ pub fn story(before: Option<&PageFacts>, after: Option<&PageFacts>) -> Vec<Strin
 }
 
 /// Whether the kind of a change says all but the frames.
-pub fn is_told(kind: EventKind) -> bool {
+fn is_told(kind: EventKind) -> bool {
     use EventKind::{Came, ChangedNode, CopiedOnWrite, Moved, Went};
     matches!(kind, Came | Went | Moved | ChangedNode | CopiedOnWrite)
 }
 
-/// Only the frames before and after, for a narrow terminal.
+/// Only the frames before and after, or else the state, for a narrow terminal.
 pub fn frames_alone(kind: EventKind, before: Option<&PageFacts>, after: Option<&PageFacts>) -> Option<String> {
-    let frames = [before, after].into_iter().flatten().filter_map(|facts| facts.pfn);
-    let frames: Vec<_> = frames.map(|frame| frame.to_string()).collect();
-    (is_told(kind) && !frames.is_empty()).then(|| frames.join(" → "))
+    let sides = || [before, after].into_iter().flatten();
+    let side =
+        |facts: &PageFacts| facts.pfn.map_or_else(|| facts.state.word().to_owned(), |frame| format!("pfn:{frame}"));
+    let has_frame = sides().any(|facts| facts.pfn.is_some());
+    (is_told(kind) && has_frame).then(|| sides().map(side).collect::<Vec<_>>().join(" → "))
 }
 
 /// `untouched → present`, where the state changed.
@@ -97,7 +99,7 @@ pub fn states(before: Option<&PageFacts>, after: Option<&PageFacts>) -> Option<S
 fn side(facts: &PageFacts) -> String {
     let state = facts.state.word();
     match (facts.pfn, facts.why.is_empty()) {
-        (Some(frame), _) => format!("{state} {frame}"),
+        (Some(frame), _) => format!("{state} pfn:{frame}"),
         (None, true) => state.to_owned(),
         (None, false) => format!("most likely {state}"),
     }

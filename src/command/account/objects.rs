@@ -52,6 +52,8 @@ record! {
         [optional] creator_runs: Option<bool>,
         /// The action that frees the memory.
         freed_by: String,
+        /// Whether it may be charged to another group: the kernel does not show to which a segment is.
+        [optional] may_be_of_another_group: bool,
     }
 
     /// A file descriptor or a mapping that holds an object in memory.
@@ -78,7 +80,13 @@ static OBJECTS: Table<AccountObject> = Table::of(&[
     Column::name("object", 24, Role::Name).cell(|_, row| object(row)),
     Column::word("number", 12, Role::Plain).cell(|_, row| Cell::new(number(row))),
     Column::word("held by", 16, Role::Plain).cell(|_, row| Cell::new(held_by(row))),
-    Column::word("freed by", 17, Role::Plain).cell(|_, row| Cell::new(&row.freed_by)),
+    Column::word("freed by", 17, Role::Plain).cell(|_, row| {
+        if row.may_be_of_another_group {
+            Cell::new(format!("{} (may be charged to another group)", row.freed_by))
+        } else {
+            Cell::new(&row.freed_by)
+        }
+    }),
 ]);
 
 fn object(row: &AccountObject) -> Cell<'_> {
@@ -158,7 +166,7 @@ pub(super) fn emit_of_any_group(segments: &[MemoryObject], sink: &mut dyn Sink) 
 }
 
 fn of_any_group(row: AccountObject) -> AccountObject {
-    AccountObject { freed_by: format!("{} (may be charged to another group)", row.freed_by), ..row }
+    AccountObject { may_be_of_another_group: true, ..row }
 }
 
 /// A note of the objects that have no row.
@@ -204,6 +212,7 @@ fn row(object: &MemoryObject, of_several: bool) -> AccountObject {
         creator: object.creator,
         creator_runs: object.creator_runs,
         freed_by: freed_by(object),
+        may_be_of_another_group: false,
     }
 }
 
@@ -271,6 +280,7 @@ pub(in crate::command) mod samples {
             creator: None,
             creator_runs: None,
             freed_by: FREES_KEPT_MEMORY.to_owned(),
+            may_be_of_another_group: false,
         };
         let pool = AccountObject {
             kind: ObjectKind::Tmpfs,
@@ -283,6 +293,7 @@ pub(in crate::command) mod samples {
             held: 6,
             of_several: true,
             freed_by: FREES_NAMED_FILE.to_owned(),
+            may_be_of_another_group: false,
             ..ring.clone()
         };
         let unnamed = AccountObject {
@@ -307,6 +318,7 @@ pub(in crate::command) mod samples {
             holders: vec![held(812, None)],
             held: 1,
             freed_by: FREES_SEGMENT.to_owned(),
+            may_be_of_another_group: false,
             ..ring.clone()
         };
         let buffers = AccountObject {
@@ -321,6 +333,7 @@ pub(in crate::command) mod samples {
             held: 1,
             shared: Some(12 << 20),
             freed_by: FREES_BUFFERS.to_owned(),
+            may_be_of_another_group: false,
             ..ring.clone()
         };
         let lone = AccountObject {
@@ -332,6 +345,7 @@ pub(in crate::command) mod samples {
             creator: Some(811),
             creator_runs: Some(false),
             freed_by: "ipcrm -m 5".to_owned(),
+            may_be_of_another_group: false,
             ..segment.clone()
         };
         let deleted = AccountObject {
@@ -343,6 +357,7 @@ pub(in crate::command) mod samples {
             holders: vec![held(812, Some(5))],
             held: 1,
             freed_by: FREES_DELETED_FILE.to_owned(),
+            may_be_of_another_group: false,
             ..ring.clone()
         };
         vec![

@@ -89,6 +89,7 @@ pub fn segments_have_their_number_and_remedy() {
         assert_eq!([&row["bytes"], &row["unmapped"]], [&Value::from(bytes); 2], "{row}");
         assert_eq!([&row["creator"], &row["creator_runs"]], [&Value::from(creator), &Value::from(runs)], "{row}");
         assert_eq!(row["freed_by"], format!("ipcrm -m {number}"), "{row}");
+        assert_eq!(row["may_be_of_another_group"] == true, !runs, "{row}");
         assert_eq!(row["device"], Value::Null, "{row}");
     }
     let text = output(&[]);

@@ -2,6 +2,7 @@
 
 use super::answers::program;
 use super::heap::{has_glibc, say_and_wait};
+use super::support::page_bytes;
 use super::target::{Target, command};
 use super::{Scenario, Test};
 use serde_json::Value;
@@ -15,19 +16,26 @@ pub const TESTS: &[Test] = &[
 
 pub const SCENARIOS: &[Scenario] = &[("heap_kept", kept)];
 
+/// The size of a large block: between two of them lies one small block, so that pages have one or two of these.
+fn large_block() -> usize {
+    page_bytes() as usize * 3 / 4
+}
+
 /// How many small blocks stay.
-const BLOCKS: usize = 20_000;
+fn blocks() -> usize {
+    (60 << 20) / large_block()
+}
 
 /// Frees all large blocks, between which small ones stay.
 fn kept(_: &[String]) {
     // SAFETY: each block is written within its size, and freed once.
     unsafe {
         libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0);
-        let all: Vec<_> = (0..BLOCKS)
+        let all: Vec<_> = (0..blocks())
             .map(|_| {
                 // An optimizing compiler leaves out blocks that nobody reads.
-                let large = black_box(libc::malloc(3000));
-                large.cast::<u8>().write_bytes(7, 3000);
+                let large = black_box(libc::malloc(large_block()));
+                large.cast::<u8>().write_bytes(7, large_block());
                 black_box(libc::malloc(40)).cast::<u8>().write_bytes(7, 40);
                 large
             })
@@ -149,13 +157,13 @@ fn few_chunks_keep_many_pages() {
     let [summary, sizes] = &records(target.pid(), &lines)[..] else { panic!("two answers") };
     let summary = of(summary, "heap-summary")[0];
     // Two pages of three hold a small block.
-    let freed = 3000 * BLOCKS as u64;
+    let freed = (large_block() * blocks()) as u64;
     assert!(number(summary, "kept") > freed / 2 && number(summary, "kept") <= number(summary, "between"), "{summary}");
     let small = 32;
     assert_eq!(number(summary, "kept_size"), small, "{summary}");
     let kept = of(sizes, "heap-kept");
     assert_eq!((number(kept[0], "least"), number(kept[0], "smallest")), (1, small), "{kept:?}");
-    assert!(sum(&kept, "with_smallest") > BLOCKS as u64 * 2 / 3, "{kept:?}");
+    assert!(sum(&kept, "with_smallest") > blocks() as u64 * 2 / 3, "{kept:?}");
     let text = program(&[], target.pid(), false, &lines);
     assert!(text.contains("most often of 32 to 63 bytes"), "{text}");
 }

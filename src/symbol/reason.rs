@@ -76,6 +76,17 @@ impl NoSymbols {
         }
     }
 
+    /// Returns what was read; `None` if that is not possible.
+    ///
+    /// # Errors
+    /// Fails if the query was given up.
+    pub(super) fn skip<T>(read: Result<T, NoSymbols>) -> Result<Option<T>, OutOfBudget> {
+        match read {
+            Ok(read) => Ok(Some(read)),
+            Err(reason) => reason.out_of_budget().map_or(Ok(None), Err),
+        }
+    }
+
     /// Returns whether another query may succeed.
     pub(super) fn is_passing(&self) -> bool {
         matches!(self, NoSymbols::TooCostly | NoSymbols::Interrupted | NoSymbols::OutOfMemory)

@@ -125,10 +125,8 @@ impl TargetSymbols<'_> {
         let Some((_, loaded, copy)) = self.copy_at(symbol.start) else {
             return Ok(Vec::new());
         };
-        match loaded.symbols.slots_of_resolver(copy.file_address(symbol.start)) {
-            Ok(slots) => Ok(slots.into_iter().map(|slot| copy.address(slot)).collect()),
-            Err(reason) => reason.out_of_budget().map_or(Ok(Vec::new()), Err),
-        }
+        let slots = NoSymbols::skip(loaded.symbols.slots_of_resolver(copy.file_address(symbol.start)))?;
+        Ok(slots.into_iter().flatten().map(|slot| copy.address(slot)).collect())
     }
 
     /// Returns the symbols that `name` selects (mangled, demangled, or demangled without parameters), in one module
@@ -310,12 +308,8 @@ impl TargetSymbols<'_> {
             if module.mapped_name() != name || !self.is_program(number) {
                 continue;
             }
-            let loaded = match self.loaded_module(number) {
-                Ok(loaded) => loaded,
-                Err(reason) => match reason.out_of_budget() {
-                    Some(over) => return Err(over),
-                    None => continue,
-                },
+            let Some(loaded) = NoSymbols::skip(self.loaded_module(number))? else {
+                continue;
             };
             ranges.extend(loaded.memory(self.page_size()));
         }
@@ -329,12 +323,8 @@ impl TargetSymbols<'_> {
     pub fn code(&self) -> Result<Vec<CodeSegment>, OutOfBudget> {
         let mut code = Vec::new();
         for (module, loaded) in self.programs().filter(|(module, _)| !module.is_vdso()) {
-            let loaded = match loaded {
-                Ok(loaded) => loaded,
-                Err(reason) => match reason.out_of_budget() {
-                    Some(over) => return Err(over),
-                    None => continue,
-                },
+            let Some(loaded) = NoSymbols::skip(loaded)? else {
+                continue;
             };
             let Some(of_file) = module.regions.first() else {
                 continue;

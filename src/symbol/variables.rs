@@ -1,6 +1,6 @@
 //! The memory of variables, and the names of a target over all of its regions.
 
-use super::TargetSymbols;
+use super::{NoSymbols, TargetSymbols};
 use crate::access;
 use crate::budget::OutOfBudget;
 use crate::kernel::AddressRange;
@@ -35,12 +35,8 @@ impl TargetSymbols<'_> {
         let program = self.target.process.executable();
         let mut all: Vec<(bool, AddressRange)> = Vec::new();
         for (module, loaded) in self.programs().filter(|(module, _)| !module.is_vdso()) {
-            let loaded = match loaded {
-                Ok(loaded) => loaded,
-                Err(reason) => match reason.out_of_budget() {
-                    Some(over) => return Err(over),
-                    None => continue,
-                },
+            let Some(loaded) = NoSymbols::skip(loaded)? else {
+                continue;
             };
             let is_library = program.as_ref() != Some(module.mapped_name());
             let memory = loaded.variables(self.page_size());

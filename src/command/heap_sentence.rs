@@ -99,10 +99,11 @@ impl HeapSentence {
 /// walks no arena again.
 pub(super) fn about(space: &AddressSpace, sink: &mut dyn Sink) -> Result<String, Error> {
     require_memory(space)?;
-    let search = HeapSearch::new(space, steps(sink))?.keeping_uses();
+    let mapped = MappedChunks::of(space, steps(sink))?;
+    let large = mapped.sum.bytes;
+    let search = HeapSearch::new(space, steps(sink))?.keeping_uses(mapped);
     let mut sentence: String =
         HeapSentence::of(&arenas(search, sink)?).parts().into_iter().map(|(_, part)| part).collect();
-    let large = MappedChunks::of(space, steps(sink))?.sum.bytes;
     if large > 0 {
         sentence += &format!(". {} {LARGE}", size(large));
     }

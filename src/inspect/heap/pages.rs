@@ -51,7 +51,8 @@ pub fn require_memory(space: &AddressSpace) -> Result<()> {
 }
 
 fn find(space: &AddressSpace, mut budget: Budget) -> Result<HeapUses> {
-    let mut search = HeapSearch::new(space, budget.clone())?.keeping_uses();
+    let mapped = MappedChunks::of(space, budget.clone())?;
+    let mut search = HeapSearch::new(space, budget.clone())?.keeping_uses(mapped);
     while let Some((_, found)) = search.found.next() {
         search.walk_and_keep(&found)?;
     }
@@ -60,10 +61,10 @@ fn find(space: &AddressSpace, mut budget: Budget) -> Result<HeapUses> {
 
 impl HeapSearch<'_> {
     /// The same, with the use of each page, which the address space has after the last arena: a sweep that asks for it
-    /// then walks no arena again.
-    pub fn keeping_uses(self) -> Self {
+    /// then walks no arena again. `mapped` are the chunks that are separate mappings.
+    pub fn keeping_uses(self, mapped: MappedChunks) -> Self {
         let kept = Kept::Pages(PageUses::new(self.space.page_size()));
-        let uses = FoundUses { is_part: self.unsearched > 0, ..FoundUses::default() };
+        let uses = FoundUses { mapped: mapped.ranges, is_part: self.unsearched > 0, ..FoundUses::default() };
         HeapSearch { kept, uses: Some(uses), ..self }
     }
 
@@ -92,8 +93,8 @@ impl HeapSearch<'_> {
 
 /// Returns the uses of all pages, with those of chunks that are separate mappings.
 fn finish(found: FoundUses, space: &AddressSpace, budget: &mut Budget) -> Result<HeapUses> {
-    let FoundUses { mut uses, is_part } = found;
-    for range in MappedChunks::of(space, budget.clone())?.ranges {
+    let FoundUses { mut uses, mapped, is_part } = found;
+    for range in mapped {
         let mut pages = PageUses::new(space.page_size());
         pages.add(HeapPiece::new(range.start().get(), range.end().get(), PieceKind::InUse), budget)?;
         uses.add(pages);

@@ -101,6 +101,8 @@ impl HeapUses {
 #[derive(Default)]
 pub(super) struct FoundUses {
     pub(super) uses: HeapUses,
+    /// The chunks that are separate mappings.
+    pub(super) mapped: Vec<AddressRange>,
     /// Whether an arena may be elsewhere, or was not walked to its end.
     pub(super) is_part: bool,
 }

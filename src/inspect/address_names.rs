@@ -67,9 +67,10 @@ impl<'a> AddressNames<'a> {
     #[cfg(feature = "cli")]
     pub(crate) fn group_or_unnamed(&self, address: VirtualAddress) -> Result<AddressName, u64> {
         let name = self.or_unnamed(address)?;
-        Ok(self
-            .group_at(address)
-            .map_or_else(|| name.clone(), |(start, group)| AddressName { name: group, start, ..name.clone() }))
+        Ok(match self.group_at(address) {
+            Some((start, group)) => AddressName { name: group, start, ..name },
+            None => name,
+        })
     }
 
     /// Returns the name that memory shares with others that words of the same variable point to, and where the first of
